@@ -1,0 +1,84 @@
+"""Numba in one place: the options of every kernel, the cache policy, the warm-up.
+
+Kernels are ``nopython`` functions without fast-math: NaN and infinity behave as IEEE 754 says,
+so certificates and projections can be trusted. They release the GIL; parallelism comes from
+Python threads over rows (see :mod:`topksvm._threads`), not from Numba's threading layers, two of
+which abort the process when used from several threads or after a fork.
+
+Compiled code is cached on disk where Numba puts it: beside the sources if that folder can be
+written, else in the user's cache, or in ``NUMBA_CACHE_DIR``. Numba looks only at the file that
+holds a kernel, not at the kernels it calls in other files, so an edit there would leave stale
+machine code behind. We therefore stamp every entry with a hash of all sources of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+__all__ = ["KERNELS", "cache_misses", "kernel", "on_warm_up", "warm_up"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": False,
+    # Division by zero gives inf or nan, as in NumPy, instead of a branch and a Python exception.
+    "error_model": "numpy",
+}
+
+KERNELS: list[Any] = []
+"""Every kernel of the package, in order of definition."""
+
+_WARM_UPS: list[Callable[[], None]] = []
+
+
+def kernel(func: F) -> F:
+    """Compile `func` on first use with the options of the package and keep it in the cache."""
+    dispatcher = njit(**OPTIONS)(func)
+    _stamp_cache(dispatcher)
+    KERNELS.append(dispatcher)
+    return cast(F, dispatcher)
+
+
+def on_warm_up(func: Callable[[], None]) -> Callable[[], None]:
+    """Register a call that touches the kernels of a module; see :func:`warm_up`."""
+    _WARM_UPS.append(func)
+    return func
+
+
+def warm_up() -> None:
+    """Compile, or load from the cache, the kernels of every module imported so far."""
+    for touch in _WARM_UPS:
+        touch()
+
+
+def cache_misses() -> dict[str, int]:
+    """Count, per kernel, the signatures compiled in this process for want of a cache entry."""
+    counts = {k.py_func.__qualname__: sum(k.stats.cache_misses.values()) for k in KERNELS}
+    return {name: count for name, count in counts.items() if count}
+
+
+@cache
+def _source_stamp() -> str:
+    """Hash the sources of the package."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _stamp_cache(dispatcher: Any) -> None:
+    # Numba has no public way to choose the stamp. If its internals move, its own stamp (size and
+    # time of the one file) stays in force: still correct for installed packages.
+    index: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(index, "_source_stamp"):
+        index._source_stamp = _source_stamp()

@@ -1,0 +1,5 @@
+"""The command line: ``topksvm COMMAND``."""
+
+from topksvm.cli._main import main
+
+__all__ = ["main"]

@@ -1,0 +1,44 @@
+"""Parse the command line, run the command, turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from topksvm import __version__
+from topksvm.cli import _bench, _demo, _info
+from topksvm.cli._errors import UserError
+
+_COMMANDS = (_demo, _bench, _info)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="topksvm", description="Top-k multiclass SVMs, trained to a proven duality gap."
+    )
+    parser.add_argument("--version", action="version", version=f"topksvm {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for bad input, 130 if interrupted."""
+    options = build_parser().parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"topksvm: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("topksvm: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # The reader of our output, such as `head`, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return 0

@@ -1,0 +1,123 @@
+"""Thresholds of the (biased) projection onto a box cut by a budget: the quadratic knapsack.
+
+The problem::
+
+    min  1/2 ||a - x||^2 + rho/2 <1, x>^2    s.t.  lo <= x_j <= hi,   <1, x> <= r   (or = r)
+
+Its solution is ``x = lo + clip(a - lo - t, 0, u)`` with ``u = hi - lo``. With equality, ``t``
+solves ``<1, x(t)> = r``. With the inequality, ``t`` is the larger of that and of the solution of
+``t = rho <1, x(t)>``, the stationary point of a budget that does not bind. Both have the form::
+
+    p * sum_j clip(a_j - lo - t, 0, u) = q + w t          (p > 0, w >= 0)
+
+and are solved by variable fixing (Kiwiel 2008, J. Optim. Theory Appl. 136): solve as if every free
+entry were strictly between its bounds, see on which side the violations weigh more, fix the entries
+violating there, repeat. Each round is linear in the number of free entries and fixes at least one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topksvm._numba import kernel
+from topksvm.projections._candidates import (
+    gather_above,
+    gather_guess,
+    is_centred,
+    round_below,
+    smallest,
+)
+
+
+@kernel
+def knapsack_thresholds(a, r, lo, u, rho, equality, lanes, c):
+    """Return ``(shift, t, u)`` such that the projection is ``lo + clip((a - shift) - t, 0, u)``.
+
+    Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold.
+    Any subset of the entries bounds it from below, so one round is enough but for rounding.
+    """
+    base = a.size * lo  # The part of the budget that the lower bounds use.
+    r = max(r - base, 0.0)
+    if u >= r:  # No entry can exceed the budget: a bound that never binds, but is finite.
+        u = 2.0 * r
+    if u == 0.0:
+        return 0.0, 0.0, 0.0
+    n = gather_guess(a, int(min(r / u, a.size)), lanes, c)
+    shift = threshold(c, n, a.size, r, u, rho, base, equality, -lo)
+    # A little lower than it seems needed: rounding must not force another round.
+    floor = round_below(shift - 1e-3 * u, lanes)
+    distance = np.inf
+    while True:
+        if shift == -np.inf:
+            shift = a[0] + 0.0
+        n = gather_above(a, floor, shift, c)
+        t = threshold(c, n, a.size, r, u, rho, base, equality, shift - lo)
+        verified = floor - shift <= t
+        if verified and (is_centred(t, u) or abs(t) >= distance):
+            return shift, t, u
+        shift += t
+        if verified:
+            distance = abs(t)
+        else:
+            floor = round_below(shift - 1e-3 * u, lanes)
+
+
+@kernel
+def threshold(c, n, size, r, u, rho, base, equality, shift):
+    """Return ``t`` for the candidates ``c[:n]``, relative to `shift`, of a row of `size`.
+
+    If the candidates cannot use up the budget, it does not bind as far as they know.
+    """
+    if n * u >= r * (1.0 - 1e-14):
+        t = fix_variables(c, n, u, 1.0, r, 0.0)
+        if equality or t + shift >= rho * (r + base):
+            return t
+    elif equality:
+        return smallest(c, 0, n) - u if n == size else -np.inf
+    return fix_variables(c, n, u, rho, shift - rho * base, 1.0)
+
+
+@kernel
+def fix_variables(c, n, u, p, q, w):
+    """Return the root ``t`` of ``p sum_j clip(c_j - t, 0, u) = q + w t``; reorders ``c[:n]``."""
+    fixed = 0.0  # The sum of the entries fixed at the upper bound.
+    free_sum = 0.0
+    for j in range(n):
+        free_sum += c[j]
+    t = -q / w if w > 0.0 else 0.0
+    while n > 0:
+        t = (p * (free_sum + fixed) - q) / (p * n + w)
+        below, above = violations(c, n, t, u)
+        if below == 0.0 and above == 0.0:
+            return t
+        if below >= above:
+            n, free_sum = keep_between(c, n, t, np.inf)
+        else:
+            kept, free_sum = keep_between(c, n, -np.inf, t + u)
+            fixed += (n - kept) * u
+            n = kept
+    return (p * fixed - q) / w if w > 0.0 else t
+
+
+@kernel
+def violations(c, n, t, u):
+    """Return by how much ``c[:n] - t`` exceeds the bounds 0 and `u`, summed over each side."""
+    below, above = 0.0, 0.0
+    for j in range(n):
+        below += max(t - c[j], 0.0)
+        above += max(c[j] - t - u, 0.0)
+    return below, above
+
+
+@kernel
+def keep_between(c, n, low, high):
+    """Move the entries strictly between `low` and `high` to the front; return count and sum."""
+    kept, total = 0, 0.0
+    for j in range(n):
+        value = c[j]
+        if low < value < high:
+            c[j] = c[kept]
+            c[kept] = value
+            kept += 1
+            total += value
+    return kept, total

@@ -1,0 +1,114 @@
+"""The command line as a person meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+import topksvm
+from topksvm.cli import main
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def _run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "topksvm", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def test_version_and_help():
+    done = _run("--version")
+    assert (done.returncode, done.stdout) == (0, f"topksvm {topksvm.__version__}\n")
+    done = _run("--help")
+    assert done.returncode == 0
+    for command in ("demo", "bench", "info"):
+        assert f"    {command} " in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such"], ["bench"], ["info", "--no-such"]])
+def test_wrong_words_exit_with_2_and_no_traceback(arguments):
+    done = _run(*arguments)
+    assert done.returncode == 2
+    assert "usage: topksvm" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_info_names_the_versions(capsys):
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["topksvm"] == topksvm.__version__
+    assert {"python", "numpy", "scipy", "scikit-learn", "numba", "threads"} <= set(facts)
+    assert main(["info"]) == 0
+    assert facts["numpy"] in capsys.readouterr().out
+
+
+def test_demo_prints_the_weights_and_writes_the_picture(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "new")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    weights = {line.split()[0]: line.split()[1:] for line in lines if line.lstrip()[:1].isdecimal()}
+    assert weights["2"] == ["0.500", "0.300", "0.200", "0.000", "0.000", "0.000"]
+    assert (tmp_path / "new" / "simplex.png").read_bytes().startswith(PNG)
+
+
+def test_demo_into_a_file_is_one_clear_line(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["demo", "--out", str(tmp_path / "taken")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("topksvm: error: cannot write")
+    assert error.count("\n") == 1
+
+
+def test_bench_projections_measures_and_writes(tmp_path, capsys, monkeypatch):
+    from topksvm.cli import _bench
+    from topksvm.experiments import scaling
+
+    real = scaling.measure_scaling
+    monkeypatch.setattr(_bench, "measure_scaling", lambda *_, **__: real([100, 1000], 3, repeats=1))
+    assert main(["bench", "projections", "--quick", "--out", str(tmp_path)]) == 0
+    assert "worst ratio of top-k simplex to knapsack" in capsys.readouterr().out
+    with (tmp_path / "scaling.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["dimension"] for row in rows} == {"100", "1000"}
+    assert {row["method"] for row in rows} >= {"sort", "knapsack", "top-10 simplex"}
+    assert all(float(row["cpu_seconds"]) > 0 for row in rows)
+    for name in ("scaling.png", "simplex.png"):
+        assert (tmp_path / name).read_bytes().startswith(PNG)
+
+    assert main(["bench", "projections", "--quick", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [m["dimension"] for m in result["measurements"]] == [100, 1000]
+
+
+def test_bench_finds_out_early_that_it_cannot_write(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["bench", "projections", "--out", str(tmp_path / "taken")]) == 2
+    assert "cannot write to the folder" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_error():
+    with subprocess.Popen(
+        [sys.executable, "-m", "topksvm", "info"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_plots_without_matplotlib_say_how_to_install_it():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from topksvm.experiments.figures import draw_simplices\n"
+        "draw_simplices()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: Plots need matplotlib" in done.stderr
+    assert "topksvm[plot]" in done.stderr
