@@ -1,14 +1,14 @@
 """Thresholds of the (biased) projection onto a box cut by a budget: the quadratic knapsack.
 
-The problem::
+The problem, for entries counted from the lower bound, whose sum is `base` when all are at it::
 
-    min  1/2 ||a - x||^2 + rho/2 <1, x>^2    s.t.  lo <= x_j <= hi,   <1, x> <= r   (or = r)
+    min  1/2 ||a - x||^2 + rho/2 (<1, x> + base)^2    s.t.  0 <= x_j <= u,   <1, x> <= r  (or = r)
 
-Its solution is ``x = lo + clip(a - lo - t, 0, u)`` with ``u = hi - lo``. With equality, ``t``
-solves ``<1, x(t)> = r``. With the inequality, ``t`` is the larger of that and of the solution of
-``t = rho <1, x(t)>``, the stationary point of a budget that does not bind. Both have the form::
+Its solution is ``x = clip(a - t, 0, u)``. With equality, ``t`` solves ``<1, x(t)> = r``. With the
+inequality, ``t`` is the larger of that and of the solution of ``t = rho (<1, x(t)> + base)``, the
+stationary point of a budget that does not bind. Both have the form::
 
-    p * sum_j clip(a_j - lo - t, 0, u) = q + w t          (p > 0, w >= 0)
+    p * sum_j clip(a_j - t, 0, u) = q + w t          (p > 0, w >= 0)
 
 and are solved by variable fixing (Kiwiel 2008, J. Optim. Theory Appl. 136): solve as if every free
 entry were strictly between its bounds, see on which side the violations weigh more, fix the entries
@@ -30,20 +30,18 @@ from topksvm.projections._candidates import (
 
 
 @kernel
-def knapsack_thresholds(a, r, lo, u, rho, equality, lanes, c):
-    """Return ``(shift, t, u)`` such that the projection is ``lo + clip((a - shift) - t, 0, u)``.
+def knapsack_thresholds(a, offset, r, u, rho, base, equality, lanes, c):
+    """Return ``(shift, t, u)`` for ``a + offset``: its projection is ``clip(a - shift - t, 0, u)``.
 
     Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold.
     Any subset of the entries bounds it from below, so one round is enough but for rounding.
     """
-    base = a.size * lo  # The part of the budget that the lower bounds use.
-    r = max(r - base, 0.0)
     if u >= r:  # No entry can exceed the budget: a bound that never binds, but is finite.
         u = 2.0 * r
     if u == 0.0:
         return 0.0, 0.0, 0.0
     n = gather_guess(a, int(min(r / u, a.size)), lanes, c)
-    shift = threshold(c, n, a.size, r, u, rho, base, equality, -lo)
+    shift = threshold(c, n, a.size, r, u, rho, base, equality, offset)
     # A little lower than it seems needed: rounding must not force another round.
     floor = round_below(shift - 1e-3 * u, lanes)
     distance = np.inf
@@ -51,7 +49,7 @@ def knapsack_thresholds(a, r, lo, u, rho, equality, lanes, c):
         if shift == -np.inf:
             shift = a[0] + 0.0
         n = gather_above(a, floor, shift, c)
-        t = threshold(c, n, a.size, r, u, rho, base, equality, shift - lo)
+        t = threshold(c, n, a.size, r, u, rho, base, equality, shift + offset)
         verified = floor - shift <= t
         if verified and (is_centred(t, u) or abs(t) >= distance):
             return shift, t, u

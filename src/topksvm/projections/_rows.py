@@ -19,8 +19,11 @@ def apply_thresholds(a, shift, t, lo, hi, out):
 @kernel
 def project_rows_knapsack(a, start, stop, r, lo, hi, rho, equality, out, lanes, c):
     """Project the rows ``a[start:stop]`` onto the box ``[lo, hi]`` cut by the budget `r`."""
+    base = a.shape[1] * lo  # What the lower bounds use of the budget.
     for i in range(start, stop):
-        shift, t, u = knapsack_thresholds(a[i], r, lo, hi - lo, rho, equality, lanes, c)
+        shift, t, u = knapsack_thresholds(
+            a[i], -lo, max(r - base, 0.0), hi - lo, rho, base, equality, lanes, c
+        )
         apply_thresholds(a[i], shift, t, lo, min(hi, lo + u), out[i])
 
 
@@ -28,5 +31,5 @@ def project_rows_knapsack(a, start, stop, r, lo, hi, rho, equality, out, lanes, 
 def project_rows_topk(a, start, stop, k, r, rho, out, lanes, c, ranked):
     """Project the rows ``a[start:stop]`` onto the top-k simplex of radius `r`."""
     for i in range(start, stop):
-        shift, t, u = topk_thresholds(a[i], k, r, rho, lanes, c, ranked)
+        shift, t, u = topk_thresholds(a[i], 0.0, k, r, rho, lanes, c, ranked)
         apply_thresholds(a[i], shift, t, 0.0, u, out[i])

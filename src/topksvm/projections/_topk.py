@@ -43,21 +43,21 @@ from topksvm.projections._candidates import (
 
 
 @kernel
-def topk_thresholds(a, k, r, rho, lanes, c, ranked):
-    """Return ``(shift, t, u)`` such that ``x = clip((a - shift) - t, 0, u)`` is the projection.
+def topk_thresholds(a, offset, k, r, rho, lanes, c, ranked):
+    """Return ``(shift, t, u)`` for ``a + offset``: its projection is ``clip(a - shift - t, 0, u)``.
 
     Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold;
     otherwise add those that do and solve again.
     """
     n = gather_guess(a, k, lanes, c)
-    t, u = balance_excess(c, n, k, r, rho, 0.0, ranked)
+    t, u = balance_excess(c, n, k, r, rho, offset, ranked)
     shift = min(t, smallest(c, 0, k))
     # A little lower than it seems needed: rounding must not force another round.
     floor = round_below(shift - 1e-3 * u, lanes)
     distance = np.inf
     while True:
         n = gather_above(a, floor, shift, c)
-        t, u = balance_excess(c, n, k, r, rho, shift, ranked)
+        t, u = balance_excess(c, n, k, r, rho, shift + offset, ranked)
         verified = u == 0.0 or floor - shift <= t
         if verified and (is_centred(t, u) or abs(t) >= distance):
             return shift, t, u
