@@ -20,8 +20,17 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.extending import overload
 
-__all__ = ["KERNELS", "cache_misses", "kernel", "on_warm_up", "warm_up"]
+__all__ = [
+    "KERNELS",
+    "cache_misses",
+    "dispatched",
+    "kernel",
+    "on_warm_up",
+    "summing_kernel",
+    "warm_up",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,10 +50,40 @@ _WARM_UPS: list[Callable[[], None]] = []
 
 def kernel(func: F) -> F:
     """Compile `func` on first use with the options of the package and keep it in the cache."""
-    dispatcher = njit(**OPTIONS)(func)
+    return cast(F, _register(njit(**OPTIONS)(func)))
+
+
+def summing_kernel(func: F) -> F:
+    """Compile `func` as :func:`kernel` does, but let sums be taken in any order.
+
+    Dot products need it to use vector instructions. NaN and infinity still behave.
+    """
+    return cast(
+        F, _register(njit(**(OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}}))(func))
+    )
+
+
+def _register(dispatcher: Any) -> Any:
     _stamp_cache(dispatcher)
     KERNELS.append(dispatcher)
-    return cast(F, dispatcher)
+    return dispatcher
+
+
+def dispatched(stub: F) -> F:
+    """Let kernels call `stub` as the static method of that name of its first argument.
+
+    The argument is an instance of a ``NamedTuple`` class, so a kernel that is given one is compiled
+    for its class, and the machine code is found in the cache by the next process (which is not so
+    for compiled functions passed as arguments, nor for jitclasses).
+    """
+    options = {name: option for name, option in OPTIONS.items() if name != "cache"}
+
+    @overload(stub, jit_options=options, strict=False)
+    def choose(subject: Any, *_: Any) -> Any:
+        owner = getattr(subject, "instance_class", None)
+        return getattr(owner, stub.__name__, None)
+
+    return stub
 
 
 def on_warm_up(func: Callable[[], None]) -> Callable[[], None]:

@@ -47,7 +47,9 @@ def n_threads() -> int:
 
 @contextmanager
 def thread_limit(limit: int) -> Iterator[None]:
-    """Use at most `limit` threads inside the ``with`` block."""
+    """Use at most `limit` threads, at least 1, inside the ``with`` block."""
+    if limit < 1:
+        raise ValueError(f"The limit on threads is {limit}; it must be at least 1.")
     token = _LIMIT.set(limit)
     try:
         yield

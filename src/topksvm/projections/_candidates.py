@@ -137,6 +137,15 @@ def round_below(t, cell):
 
 
 @kernel
+def put_largest_first(c, n, k, ranked):
+    """Reorder ``c[:n]`` so that its `k` largest entries come first; sort it if that is cheap."""
+    if n <= SORT_LIMIT:
+        sort_descending(c, n, ranked)
+    else:
+        select_largest(c, n, k)
+
+
+@kernel
 def sort_descending(c, n, ranked):
     """Sort ``c[:n]``, ``n <= SORT_LIMIT``, by counting ranks: quadratic, but vectorised."""
     for i in range(n):
@@ -169,10 +178,18 @@ def insertion_sort_descending(c, n):
 
 @kernel
 def select_largest(c, n, k):
-    """Reorder ``c[:n]`` so that its `k` largest entries come first (Hoare's selection)."""
+    """Reorder ``c[:n]`` so that its `k` largest entries come first (Hoare's selection).
+
+    Expected linear time: the pivots are chosen at pseudo-random positions, so that no order of the
+    entries that occurs by itself is a bad one.
+    """
     left, right = 0, n - 1
+    state = np.uint64(n)
     while left < right:
-        pivot = median_of_three(c[left], c[(left + right) // 2], c[right])
+        size = np.uint64(right - left + 1)
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        middle = left + np.int64((state >> np.uint64(33)) % size)
+        pivot = median_of_three(c[left], c[middle], c[right])
         i, j = left, right
         while i <= j:
             while c[i] > pivot:

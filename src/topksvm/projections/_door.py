@@ -25,33 +25,63 @@ LARGE, SMALL = 1e200, 1e-200
 def project_rows(a: ArrayLike, project: RowProjection, length: float, out: Floats | None) -> Floats:
     """Project each row of `a`, which passes the checks, and return the result.
 
-    `length` is the largest finite length of the set. Projections are homogeneous, so rows of
-    extreme magnitude are brought to a safe scale by a power of two, which is exact, and back.
+    `length` is the largest finite number that entries of the result must reach because of the set
+    (a bound, or a radius that must be met).
     """
     rows = check_entries(a)
     result = check_out(out, rows) if out is not None else np.empty_like(rows)
+    _check_fits(length, rows.dtype)
     shape = (1, rows.size) if rows.ndim == 1 else rows.shape
     rows_2d = rows.reshape(shape)
-    scale = choose_scale(rows_2d, length)
-    if scale != 1.0:
-        rows_2d = rows_2d * scale
-    rows_2d = rows_2d.view()
-    rows_2d.flags.writeable = False  # One compiled kernel for read-only and ordinary arrays.
+    extreme = find_extreme_rows(rows_2d, length)
+    extreme_rows = rows_2d[extreme].astype(np.float64)  # A copy: `out` may be `a`.
 
     direct = result.flags.c_contiguous and (result is a or not np.may_share_memory(result, rows))
     target = result.reshape(shape) if direct else np.empty(shape, rows.dtype)
-    map_row_ranges(
-        lambda start, stop: project(rows_2d, start, stop, target, scale), shape[0], shape[1]
-    )
-    if scale != 1.0:
-        target /= scale
+    source = _read_only(rows_2d)
+    map_row_ranges(lambda i, j: project(source, i, j, target, 1.0), *shape)
+    for i, row in zip(extreme, extreme_rows, strict=True):
+        target[i] = _project_scaled(row, project, length)
     if not direct:
         result[...] = target.reshape(rows.shape)
     return result
 
 
+def _project_scaled(row: Floats, project: RowProjection, length: float) -> Floats:
+    """Project a row of extreme magnitude.
+
+    Projections are homogeneous, so it is brought to a safe scale by a power of two, which is exact,
+    and back.
+    """
+    scale = 2.0**-300 if max(np.abs(row).max(), length) > LARGE else 2.0**300
+    scaled = np.empty((1, row.size))
+    project(_read_only((row * scale)[None, :]), 0, 1, scaled, scale)
+    return scaled[0] / scale
+
+
+def _read_only(rows: Floats) -> Floats:
+    """Return a read-only view: one compiled kernel serves read-only and ordinary arrays."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check_fits(length: float, dtype: np.dtype) -> None:
+    largest = float(np.finfo(dtype).max)
+    if length > largest:
+        raise ValueError(
+            f"a has dtype {dtype}, but the set asks for entries of the size of {length:g}, more than "
+            f"{largest:.3g}. Pass a.astype(float)."
+        )
+
+
 def check_entries(a: ArrayLike) -> Floats:
     """Return `a` as a C-ordered float32 or float64 array of one or two dimensions."""
+    if hasattr(a, "toarray"):
+        raise TypeError(
+            f"a is a sparse matrix of type {type(a).__name__}; projections are dense. Pass "
+            "a.toarray() if it fits into memory."
+        )
     array = np.asarray(a)
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
@@ -92,6 +122,8 @@ def check_k(k: Any, a: ArrayLike) -> int:
         raise TypeError(f"k is {k!r} of type {type(k).__name__}; it must be a whole number.")
     number = int(k)
     shape = np.shape(a)
+    if shape and shape[-1] == 0:
+        raise ValueError(f"a is empty, shape {shape}; at least one entry is required.")
     if shape and not 1 <= number <= shape[-1]:
         raise ValueError(
             f"k = {k} but the vectors have {shape[-1]} entries; k must be between 1 and "
@@ -106,7 +138,10 @@ def check_number(
     """Return `value` as a float if it is a number of at least `minimum`, finite if so asked."""
     if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # An integer beyond the range of floating-point numbers.
+        number = np.inf if value > 0 else -np.inf
     if isnan(number) or number < minimum or not (infinite or isfinite(number)):
         allowed = "a number" if infinite else "a finite number"
         bound = f" of at least {minimum:g}" if isfinite(minimum) else ""
@@ -114,19 +149,26 @@ def check_number(
     return number
 
 
-def choose_scale(rows: Floats, length: float) -> float:
-    """Return the power of two to multiply `rows` by, and complain about NaN and infinity."""
-    parts = map_row_ranges(lambda i, j: count_extremes(rows[i:j].ravel()), *rows.shape)
-    large = any(n_large for n_large, _ in parts)
-    if large:
+def check_flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool if it is one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a bool.")
+    return bool(value)
+
+
+def find_extreme_rows(rows: Floats, length: float) -> NDArray[np.intp]:
+    """Return which rows need to be scaled, and complain about NaN and infinity."""
+    parts = map_row_ranges(lambda i, j: count_extremes(rows[i:j]), *rows.shape)
+    large, ordinary = (np.concatenate(counts) for counts in zip(*parts, strict=True))
+    if large.any():
         _check_finite(rows)
     if rows.dtype == np.float32:
-        return 1.0  # Computed in float64, which has room to spare.
-    if large or length > LARGE:
-        return 2.0**-300
-    if not any(n_ordinary for _, n_ordinary in parts) and length < LARGE * 2.0**-300:
-        return 2.0**300
-    return 1.0
+        return np.empty(0, np.intp)  # Computed in float64, which has room to spare.
+    if length > LARGE:
+        return np.arange(len(rows))
+    tiny = ordinary == 0
+    tiny[tiny] = rows[tiny].any(axis=1) & (length < SMALL)
+    return np.flatnonzero((large > 0) | tiny)
 
 
 def _check_finite(rows: Floats) -> None:
@@ -141,11 +183,16 @@ def _check_finite(rows: Floats) -> None:
 
 
 @kernel
-def count_extremes(a):
-    """Count the entries above LARGE in magnitude, NaN and infinity included, and above SMALL."""
-    n_large, n_ordinary = 0, 0
-    for i in range(a.size):
-        size = abs(a[i])
-        n_large += 0 if size <= LARGE else 1
-        n_ordinary += 1 if size > SMALL else 0
-    return n_large, n_ordinary
+def count_extremes(rows):
+    """Count, per row, the entries above LARGE in magnitude, NaN included, and above SMALL."""
+    large = np.zeros(rows.shape[0], np.int64)
+    ordinary = np.zeros(rows.shape[0], np.int64)
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        n_large, n_ordinary = 0, 0
+        for j in range(row.size):
+            size = abs(row[j])
+            n_large += 0 if size <= LARGE else 1
+            n_ordinary += 1 if size > SMALL else 0
+        large[i], ordinary[i] = n_large, n_ordinary
+    return large, ordinary

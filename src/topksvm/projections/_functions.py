@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from topksvm._numba import on_warm_up
 from topksvm.projections._candidates import make_workspace
-from topksvm.projections._door import check_k, check_number, project_rows
+from topksvm.projections._door import check_flag, check_k, check_number, project_rows
 from topksvm.projections._rows import project_rows_knapsack, project_rows_topk
 
 Floats = NDArray[np.floating[Any]]
@@ -73,8 +73,9 @@ def project_knapsack(
     low = check_number("lo", lo)
     high = check_number("hi", hi, infinite=True)
     bias = check_number("rho", rho, minimum=0.0)
-    _check_reach(np.shape(a), radius, low, high, equality)
-    return _knapsack(a, radius, low, high, bias, bool(equality), out)
+    exact = check_flag("equality", equality)
+    _check_reach(np.shape(a), radius, low, high, exact)
+    return _knapsack(a, radius, low, high, bias, exact, out)
 
 
 def project_simplex(
@@ -125,7 +126,7 @@ def project_simplex(
     """
     radius = check_number("r", r, minimum=0.0)
     bias = check_number("rho", rho, minimum=0.0)
-    return _knapsack(a, radius, 0.0, np.inf, bias, bool(equality), out)
+    return _knapsack(a, radius, 0.0, np.inf, bias, check_flag("equality", equality), out)
 
 
 def project_capped_simplex(
@@ -276,7 +277,7 @@ def _knapsack(
         args = (r * scale, lo * scale, hi * scale, rho, equality)
         project_rows_knapsack(rows, start, stop, *args, target, lanes, entries)
 
-    length = max(abs(r), abs(lo), abs(hi) if np.isfinite(hi) else 0.0)
+    length = max(abs(lo), -hi, r if equality else 0.0)
     return project_rows(a, project, length, out)
 
 
@@ -285,7 +286,7 @@ def _topk(a: ArrayLike, k: int, r: float, rho: float, out: Floats | None) -> Flo
         work = make_workspace(rows.shape[1], rows.dtype)
         project_rows_topk(rows, start, stop, k, r * scale, rho, target, *work)
 
-    return project_rows(a, project, r if np.isfinite(r) else 0.0, out)
+    return project_rows(a, project, 0.0, out)
 
 
 def _check_reach(shape: tuple[int, ...], r: float, lo: float, hi: float, equality: bool) -> None:

@@ -50,8 +50,8 @@ def knapsack_thresholds(a, offset, r, u, rho, base, equality, lanes, c):
             shift = a[0] + 0.0
         n = gather_above(a, floor, shift, c)
         t = threshold(c, n, a.size, r, u, rho, base, equality, shift + offset)
-        verified = floor - shift <= t
-        if verified and (is_centred(t, u) or abs(t) >= distance):
+        verified = not floor - shift > t  # True for NaN: never loop on it.
+        if verified and (is_centred(t, u) or not abs(t) < distance):
             return shift, t, u
         shift += t
         if verified:
@@ -72,6 +72,8 @@ def threshold(c, n, size, r, u, rho, base, equality, shift):
             return t
     elif equality:
         return smallest(c, 0, n) - u if n == size else -np.inf
+    if rho > 1.0:  # Divided by rho, lest it overflow.
+        return fix_variables(c, n, u, 1.0, shift / rho - base, 1.0 / rho)
     return fix_variables(c, n, u, rho, shift - rho * base, 1.0)
 
 
@@ -85,26 +87,31 @@ def fix_variables(c, n, u, p, q, w):
     t = -q / w if w > 0.0 else 0.0
     while n > 0:
         t = (p * (free_sum + fixed) - q) / (p * n + w)
-        below, above = violations(c, n, t, u)
-        if below == 0.0 and above == 0.0:
-            return t
-        if below >= above:
+        n_below, n_above, total = sum_clipped(c, n, t, u)
+        # The sum at t decides on which side of it the root is. It is taken over clipped entries: the
+        # violations themselves may be so large that their difference is lost to rounding.
+        excess = p * (total + fixed) - q - w * t
+        if n_below > 0 and excess >= 0.0:
             n, free_sum = keep_between(c, n, t, np.inf)
-        else:
+        elif n_above > 0 and excess <= 0.0:
             kept, free_sum = keep_between(c, n, -np.inf, t + u)
             fixed += (n - kept) * u
             n = kept
+        else:
+            return t
     return (p * fixed - q) / w if w > 0.0 else t
 
 
 @kernel
-def violations(c, n, t, u):
-    """Return by how much ``c[:n] - t`` exceeds the bounds 0 and `u`, summed over each side."""
-    below, above = 0.0, 0.0
+def sum_clipped(c, n, t, u):
+    """Return how many of ``c[:n] - t`` are below 0 and above `u`, and the sum clipped to them."""
+    n_below, n_above, total = 0, 0, 0.0
     for j in range(n):
-        below += max(t - c[j], 0.0)
-        above += max(c[j] - t - u, 0.0)
-    return below, above
+        value = c[j] - t
+        n_below += value < 0.0
+        n_above += value > u
+        total += min(max(value, 0.0), u)
+    return n_below, n_above, total
 
 
 @kernel

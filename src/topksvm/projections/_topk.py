@@ -16,8 +16,9 @@ balance of two excesses::
 The first sum is convex and decreasing in ``t``, the second convex and increasing in ``T``, so the
 width ``T - t`` that belongs to an excess ``e`` is concave and increasing in ``e``. Newton's method
 replaces both sums by tangents, which lie below them; the excess it returns therefore never exceeds
-the solution, and each step starts where the last one ended, so the excesses grow monotonically. It
-ends after finitely many steps at the exact partition, cannot cycle, and needs no tolerance.
+the solution, and as the next tangents touch where these have met, the excesses grow monotonically.
+It ends after finitely many steps at the exact partition, cannot cycle, and needs no tolerance: in
+floating point it ends as soon as the excess stops growing.
 
 Two corollaries are used. The projection is zero if *and only if* ``sigma <= 0``, for every ``rho``
 (the paper's lemma has "only if" for ``rho = 0`` alone). And leaving out entries other than the
@@ -35,10 +36,9 @@ from topksvm.projections._candidates import (
     gather_guess,
     is_centred,
     largest,
+    put_largest_first,
     round_below,
-    select_largest,
     smallest,
-    sort_descending,
 )
 
 
@@ -58,8 +58,8 @@ def topk_thresholds(a, offset, k, r, rho, lanes, c, ranked):
     while True:
         n = gather_above(a, floor, shift, c)
         t, u = balance_excess(c, n, k, r, rho, shift + offset, ranked)
-        verified = u == 0.0 or floor - shift <= t
-        if verified and (is_centred(t, u) or abs(t) >= distance):
+        verified = u == 0.0 or not floor - shift > t  # True for NaN: never loop on it.
+        if verified and (is_centred(t, u) or not abs(t) < distance):
             return shift, t, u
         shift += t
         if verified:
@@ -71,10 +71,7 @@ def topk_thresholds(a, offset, k, r, rho, lanes, c, ranked):
 @kernel
 def balance_excess(c, n, k, r, rho, shift, ranked):
     """Return ``(t, u)`` for the entries ``c[:n]``, given relative to `shift`; reorders them."""
-    if n <= SORT_LIMIT:
-        sort_descending(c, n, ranked)
-    else:
-        select_largest(c, n, k)
+    put_largest_first(c, n, k, ranked)
     sigma = k * shift
     for j in range(k):
         sigma += c[j]
@@ -134,22 +131,21 @@ def newton_unsorted(c, n, k, sigma, inv_scale, cap):
     """Solve the balance by Newton's method; the `k` largest entries come first, in any order."""
     kth = smallest(c, 0, k)
     next_largest = largest(c, k, n)
-    level, t = largest(c, 0, k), smallest(c, k, n)
-    n_top, n_rest = 0, 0
-    u, last_excess = cap, -1.0
+    level, t, u = largest(c, 0, k), smallest(c, k, n), cap
+    last_excess = -np.inf
     while True:
-        old_top, old_rest = n_top, n_rest
         n_top, top_sum = sum_at_most(c, 0, k, level)
         n_rest, rest_sum = sum_at_least(c, k, n, t)
-        if n_top == old_top and n_rest == old_rest:
+        excess, new_u = solve_tangents(n_top, top_sum, n_rest, rest_sum, sigma, inv_scale, cap)
+        # Rounding could undo the last digits for ever; in exact arithmetic the excess only grows.
+        if not excess > last_excess:
             return t, u
-        excess, u = solve_tangents(n_top, top_sum, n_rest, rest_sum, sigma, inv_scale, cap)
-        excess = max(excess, 0.0)
-        # In exact arithmetic the two bounds hold by themselves.
-        t = min((rest_sum - excess) / n_rest, next_largest)
-        level = max((top_sum + excess) / n_top, kth)
-        if 0.0 < excess <= last_excess:
-            return t, u
+        if excess > 0.0:
+            t = min((rest_sum - excess) / n_rest, next_largest)
+            level = max((top_sum + excess) / n_top, kth)
+            u = new_u
+        else:
+            excess, t, level, u = 0.0, next_largest, kth, min(sigma * inv_scale, cap)
         last_excess = excess
 
 
