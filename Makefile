@@ -24,8 +24,9 @@ setup: $(VENV)/.installed ## make the virtual environment
 demo: setup ## see what it does
 	$(BIN)/topksvm demo --out demo
 
+# Two processes with one thread each; a file's tests stay together, as they share compiled kernels.
 test: setup ## run the whole test suite
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 TOPKSVM_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup ## check style and types
 	$(BIN)/ruff check .
@@ -38,6 +39,7 @@ format: setup ## format the code
 
 bench: setup ## measure the speed on this machine
 	$(BIN)/topksvm bench projections --out bench
+	$(BIN)/topksvm bench solver
 
 clean: ## remove everything that can be made again
 	rm -rf $(VENV) build dist demo bench .mypy_cache .pytest_cache .ruff_cache .hypothesis

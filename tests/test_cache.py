@@ -16,6 +16,8 @@ import topksvm
 USE_EVERYTHING = """
 import json
 import numpy as np
+import scipy.sparse as sp
+import topksvm
 from topksvm import projections, _numba
 _numba.warm_up()
 for dtype in (np.float32, np.float64):
@@ -26,6 +28,10 @@ for dtype in (np.float32, np.float64):
         projections.project_capped_simplex(rows, 3)
         projections.project_topk_cone(rows, 3)
         projections.project_topk_simplex(rows, 90)
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((60, 4)).astype(np.float32), np.arange(60) % 20
+for rows in (X, sp.csr_array(X)):
+    topksvm.TopKLinearSVC(C=0.01).fit(rows, y)
 print(json.dumps({"misses": _numba.cache_misses(), "kernels": len(_numba.KERNELS)}))
 """
 

@@ -1,7 +1,22 @@
 """Top-k multiclass SVMs, trained to a proven duality gap."""
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import Any as _Any
 
 __version__ = _version("topksvm")
 
-__all__ = ["__version__"]
+# Imported when first used: the command line starts without compiling or loading kernels.
+_HOMES = {"TopKLinearSVC": "topksvm.estimators", "solve": "topksvm.solvers"}
+
+__all__ = ["TopKLinearSVC", "__version__", "solve"]
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _HOMES:
+        return getattr(_import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'topksvm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

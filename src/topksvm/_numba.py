@@ -8,7 +8,7 @@ which abort the process when used from several threads or after a fork.
 Compiled code is cached on disk where Numba puts it: beside the sources if that folder can be
 written, else in the user's cache, or in ``NUMBA_CACHE_DIR``. Numba looks only at the file that
 holds a kernel, not at the kernels it calls in other files, so an edit there would leave stale
-machine code behind. We therefore stamp every entry with a hash of all sources of the package.
+machine code behind. We therefore stamp every entry with a hash of all sources with kernels.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def dispatched(stub: F) -> F:
     for its class, and the machine code is found in the cache by the next process (which is not so
     for compiled functions passed as arguments, nor for jitclasses).
     """
-    options = {name: option for name, option in OPTIONS.items() if name != "cache"}
+    options: Any = {name: option for name, option in OPTIONS.items() if name != "cache"}
 
     @overload(stub, jit_options=options, strict=False)
     def choose(subject: Any, *_: Any) -> Any:
@@ -106,12 +106,14 @@ def cache_misses() -> dict[str, int]:
 
 @cache
 def _source_stamp() -> str:
-    """Hash the sources of the package."""
+    """Hash the sources that hold kernels, which are those that import this module."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        if b"topksvm._numba" in source or b"NamedTuple" in source:
+            digest.update(str(path.relative_to(root)).encode())
+            digest.update(source)
     return digest.hexdigest()
 
 

@@ -130,6 +130,12 @@ def is_centred(t, u):
 
 
 @kernel
+def is_precise(top, t, u):
+    """Tell whether a threshold for entries up to `top` gives results to nearly all their digits."""
+    return max(abs(top), abs(t)) <= 16.0 * min(top - t, u)
+
+
+@kernel
 def round_below(t, cell):
     """Return a number of the precision of the array `cell` that is certainly less than `t`."""
     cell[0] = t
@@ -184,12 +190,10 @@ def select_largest(c, n, k):
     entries that occurs by itself is a bad one.
     """
     left, right = 0, n - 1
-    state = np.uint64(n)
+    state = n
     while left < right:
-        size = np.uint64(right - left + 1)
-        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        middle = left + np.int64((state >> np.uint64(33)) % size)
-        pivot = median_of_three(c[left], c[middle], c[right])
+        state = (1103515245 * state + 12345) % 2147483648
+        pivot = median_of_three(c[left], c[left + state % (right - left + 1)], c[right])
         i, j = left, right
         while i <= j:
             while c[i] > pivot:

@@ -54,9 +54,10 @@ def _project_scaled(row: Floats, project: RowProjection, length: float) -> Float
     and back.
     """
     scale = 2.0**-300 if max(np.abs(row).max(), length) > LARGE else 2.0**300
-    scaled = np.empty((1, row.size))
+    scaled: Floats = np.empty((1, row.size))
     project(_read_only((row * scale)[None, :]), 0, 1, scaled, scale)
-    return scaled[0] / scale
+    scaled /= scale
+    return scaled[0]
 
 
 def _read_only(rows: Floats) -> Floats:
@@ -70,8 +71,8 @@ def _check_fits(length: float, dtype: np.dtype) -> None:
     largest = float(np.finfo(dtype).max)
     if length > largest:
         raise ValueError(
-            f"a has dtype {dtype}, but the set asks for entries of the size of {length:g}, more than "
-            f"{largest:.3g}. Pass a.astype(float)."
+            f"a has dtype {dtype}, but the set asks for entries of the size of {length:g}, "
+            f"which is more than {largest:.3g}. Pass a.astype(float)."
         )
 
 
@@ -141,7 +142,7 @@ def check_number(
     try:
         number = float(value)
     except OverflowError:  # An integer beyond the range of floating-point numbers.
-        number = np.inf if value > 0 else -np.inf
+        number = np.inf
     if isnan(number) or number < minimum or not (infinite or isfinite(number)):
         allowed = "a number" if infinite else "a finite number"
         bound = f" of at least {minimum:g}" if isfinite(minimum) else ""

@@ -24,6 +24,8 @@ from topksvm.projections._candidates import (
     gather_above,
     gather_guess,
     is_centred,
+    is_precise,
+    largest,
     round_below,
     smallest,
 )
@@ -42,6 +44,8 @@ def knapsack_thresholds(a, offset, r, u, rho, base, equality, lanes, c):
         return 0.0, 0.0, 0.0
     n = gather_guess(a, int(min(r / u, a.size)), lanes, c)
     shift = threshold(c, n, a.size, r, u, rho, base, equality, offset)
+    if n == a.size and is_precise(largest(c, 0, n), shift, u):
+        return 0.0, shift, u
     # A little lower than it seems needed: rounding must not force another round.
     floor = round_below(shift - 1e-3 * u, lanes)
     distance = np.inf
@@ -88,7 +92,7 @@ def fix_variables(c, n, u, p, q, w):
     while n > 0:
         t = (p * (free_sum + fixed) - q) / (p * n + w)
         n_below, n_above, total = sum_clipped(c, n, t, u)
-        # The sum at t decides on which side of it the root is. It is taken over clipped entries: the
+        # The sum at t tells on which side of it the root is. It is taken over clipped entries: the
         # violations themselves may be so large that their difference is lost to rounding.
         excess = p * (total + fixed) - q - w * t
         if n_below > 0 and excess >= 0.0:

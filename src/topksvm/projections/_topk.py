@@ -35,6 +35,7 @@ from topksvm.projections._candidates import (
     gather_above,
     gather_guess,
     is_centred,
+    is_precise,
     largest,
     put_largest_first,
     round_below,
@@ -51,6 +52,8 @@ def topk_thresholds(a, offset, k, r, rho, lanes, c, ranked):
     """
     n = gather_guess(a, k, lanes, c)
     t, u = balance_excess(c, n, k, r, rho, offset, ranked)
+    if n == a.size and is_precise(largest(c, 0, k), t, u):
+        return 0.0, t, u
     shift = min(t, smallest(c, 0, k))
     # A little lower than it seems needed: rounding must not force another round.
     floor = round_below(shift - 1e-3 * u, lanes)

@@ -1,0 +1,5 @@
+"""scikit-learn estimators."""
+
+from topksvm.estimators._linear import TopKLinearSVC
+
+__all__ = ["TopKLinearSVC"]

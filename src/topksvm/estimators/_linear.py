@@ -1,0 +1,402 @@
+"""The linear top-k multiclass SVM as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from topksvm._threads import n_threads
+from topksvm.estimators._persistence import load_model, save_model
+from topksvm.estimators._topk_mixin import TopKMixin
+from topksvm.estimators._warm import LastFit, Problem
+from topksvm.losses import LOSSES
+from topksvm.solvers import Result
+from topksvm.solvers._result import Status
+from topksvm.solvers._solve import SOLVERS, choose_solver, make_loss, solve, warn_unless_solved
+
+Array = NDArray[Any]
+
+
+class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
+    r"""Linear classifier trained for the k best guesses, to a proven duality gap.
+
+    .. math::
+        \min_W \; \tfrac12 \|W\|_F^2 + C \sum_i w_i \, \phi(W x_i, y_i)
+
+    Parameters
+    ----------
+    k : int
+        The number of guesses to train for, below the number of classes; 1 is the multiclass SVM of
+        Crammer and Singer. A tuning parameter like `C`: the best one is often larger than the
+        number of guesses wanted.
+    loss : {"topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full", "softmax", "topk_entropy"}
+        The loss; see :mod:`topksvm.losses`.
+    C : float
+        The weight of the loss against the norm, as in :class:`sklearn.svm.LinearSVC`.
+    smoothing : float
+        Smooth a hinge by this much; 0 leaves it as it is.
+    solver : {"auto", "sdca", "lbfgs"}
+        Dual coordinate ascent for the hinges; L-BFGS, smooth losses only, by default for those.
+    fit_intercept : bool
+        Add a constant feature; its weights are penalised like the others.
+    intercept_scaling : float
+        The value of the constant feature: the larger, the less the intercept is penalised.
+    class_weight : dict or "balanced", optional
+        Factors of `C` by class.
+    tol : float
+        Stop when the relative duality gap is at most this.
+    max_iter : int
+        The most passes over the examples.
+    max_time : float, optional
+        Stop after so many seconds with what has been reached.
+    warm_start : bool
+        Start from the last fit if loss, number of features and labels are the same, from nothing
+        otherwise. The examples and their weights, and all other parameters, may have changed.
+    dtype : {"float32", "float64"}, optional
+        Compute in this precision; by default in that of X. Another one than that makes a copy of X.
+    n_jobs : int, optional
+        Threads; all processors by default, and with -1; all but one with -2, and so on.
+    random_state : int, RandomState or None
+        The order in which examples are visited.
+    verbose : int
+        1: show the estimated gap while training.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features)
+        The weights.
+    intercept_ : ndarray of shape (n_classes,)
+        The intercepts, zeros if there are none.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    certificate_ : Certificate
+        ``primal``, ``dual``, ``gap`` and ``relative_gap`` of the model, in float64.
+    history_ : list of dict
+        A line per certificate: epoch, seconds, primal, dual, gap.
+    n_iter_ : int
+        Passes over the examples of the last fit.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    References
+    ----------
+    M. Lapin, M. Hein, B. Schiele, "Top-k Multiclass SVM", NIPS 2015.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from topksvm import TopKLinearSVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = TopKLinearSVC(k=2, C=0.01, random_state=0).fit(X / 16, y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    >>> model.predict_topk(X[:2] / 16).shape
+    (2, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "k": [Interval(Integral, 1, None, closed="left")],
+        "loss": [StrOptions(set(LOSSES))],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "smoothing": [Interval(Real, 0.0, None, closed="left")],
+        "solver": [StrOptions(set(SOLVERS))],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
+        "warm_start": ["boolean"],
+        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype, None],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            None,
+        ],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        k: int = 1,
+        *,
+        loss: str = "topk_hinge_alpha",
+        C: float = 1.0,
+        smoothing: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        dtype: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.k = k
+        self.loss = loss
+        self.C = C
+        self.smoothing = smoothing
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TopKLinearSVC:
+        """Train the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The examples. float32 stays float32; X is not copied if it is C-ordered.
+        y : array-like of shape (n_samples,)
+            Their labels, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of `C` by example, at least 0.
+
+        Returns
+        -------
+        self : TopKLinearSVC
+            The trained model.
+        """
+        self._validate_params()
+        choose_solver(self.solver, self.loss, make_loss(self.loss, self.k, self.smoothing))
+        X, y = self._validate_examples(X, y)
+        classes, labels = np.unique(y, return_inverse=True)
+        self._check_classes(classes)
+        weights = self._weights_of_examples(X, y, classes, labels, sample_weight)
+        problem = Problem(self._loss_key(), X.shape, classes, labels)
+        last = getattr(self, "_last_fit", None) if self.warm_start else None
+        result = solve(
+            X,
+            labels,
+            self.loss,
+            weights,
+            k=self.k,
+            smoothing=self.smoothing,
+            n_classes=classes.size,
+            solver=self.solver,
+            bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_jobs=_threads(self.n_jobs),
+            warm=None if last is None else last.start_for(problem, weights),
+            report=_print_progress if self.verbose else None,
+        )
+        self.classes_ = classes
+        self._store(result, X.shape[1])
+        # After Ctrl-C too, so that set_params(warm_start=True) can go on from there.
+        keep = self.warm_start or result.status is Status.INTERRUPTED
+        self._last_fit = LastFit(problem, weights, result) if keep else None
+        warn_unless_solved(result, self.tol)
+        return self
+
+    def _validate_examples(self, X: Any, y: Any) -> tuple[Any, Array]:
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(
+                f"dtype = {self.dtype!r} is not supported; it must be float32, float64, or None "
+                "for that of X."
+            )
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32] if self.dtype is None else np.dtype(self.dtype),
+            order="C",
+            accept_large_sparse=True,
+        )
+        check_classification_targets(y)
+        return _without_duplicates(X), y
+
+    def _check_classes(self, classes: Array) -> None:
+        m = classes.size
+        if m < 2:
+            raise ValueError(
+                f"The data has {m} class, {classes.tolist()}; at least 2 classes are needed. Add "
+                "examples of another class."
+            )
+        if self.k >= m:
+            raise ValueError(
+                f"k = {self.k} but there are {m} classes; k must be between 1 and {m - 1}. Choose "
+                "a smaller k."
+            )
+
+    def _weights_of_examples(
+        self, X: Any, y: Array, classes: Array, labels: Array, sample_weight: Any
+    ) -> Array:
+        """Return ``C * sample_weight * class_weight``."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        factors = self._weights_of_classes(y, classes, labels, weights)
+        with np.errstate(over="ignore"):
+            weights = self.C * weights * factors[labels]
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"C * sample_weight * class_weight is not finite, at C = {self.C:g}. Choose "
+                "smaller values."
+            )
+        if not weights.any():
+            raise ValueError(
+                "The weights of all examples are zero; sample_weight and class_weight must leave "
+                "at least one that is positive."
+            )
+        return weights
+
+    def _weights_of_classes(self, y: Array, classes: Array, labels: Array, weights: Array) -> Array:
+        if isinstance(self.class_weight, str):
+            # By hand, as a class may have lost all its weight, which must not divide by zero.
+            sizes = np.bincount(labels, weights, minlength=classes.size)
+            return np.divide(
+                sizes.sum(), classes.size * sizes, out=np.zeros(classes.size), where=sizes > 0
+            )
+        factors = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=y))
+        if not (factors >= 0).all():
+            worst = classes[np.argmin(np.where(factors >= 0, np.inf, -1))]
+            raise ValueError(
+                f"class_weight of class {worst!r} is {self.class_weight[worst]!r}; class weights "
+                "must be at least 0."
+            )
+        return factors
+
+    def _loss_key(self) -> tuple[Any, ...]:
+        return self.loss, self.k, self.smoothing, self.fit_intercept
+
+    def __getstate__(self) -> Any:
+        # The duals may be larger than the model; only a warm start needs them.
+        state = super().__getstate__()
+        return state if self.warm_start else {k: v for k, v in state.items() if k != "_last_fit"}
+
+    def _store(self, result: Result, n_features: int) -> None:
+        self.coef_ = np.ascontiguousarray(result.weights[:, :n_features])
+        if self.fit_intercept:
+            self.intercept_ = result.weights[:, n_features] * self.coef_.dtype.type(
+                self.intercept_scaling
+            )
+        else:
+            self.intercept_ = np.zeros(self.classes_.size, self.coef_.dtype)
+        self.certificate_ = result.certificate
+        self.history_ = [asdict(check) for check in result.history]
+        self.n_iter_ = result.n_iter
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            accept_large_sparse=True,
+        )
+        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes, the score of the second less that of the first.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if self.classes_.size == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the label with the best score of each row, the first of several.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The labels.
+        """
+        best = self._scores(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def save(self, path: Any) -> None:
+        """Write the model to a safetensors file, from which no code is run on loading.
+
+        What a warm start needs is not saved; keep such a model with joblib. Needs
+        ``pip install 'topksvm[safetensors]'``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. If it exists it is replaced, but only by one that is complete.
+        """
+        check_is_fitted(self)
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: Any) -> TopKLinearSVC:
+        """Return the model in a file written by :meth:`save`; runs no code from it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        model : TopKLinearSVC
+            The trained model.
+        """
+        return load_model(cls, path)
+
+
+def _threads(n_jobs: int | None) -> int | None:
+    """Return the number of threads; negative `n_jobs` count down from all, as in joblib."""
+    return max(1, n_threads() + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else n_jobs
+
+
+def _without_duplicates(X: Any) -> Any:
+    """Return CSR rows with one entry per feature, which the norms of the rows rely on."""
+    if not sp.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _print_progress(passes: int, seconds: float, gap: float) -> None:
+    print(f"pass {passes}: relative gap about {gap:.2e} after {seconds:.1f} s", file=sys.stderr)

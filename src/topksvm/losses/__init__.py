@@ -1,0 +1,27 @@
+"""The losses, each one file; a new one is a file and a line in the registry."""
+
+from __future__ import annotations
+
+from topksvm.losses._softmax import Softmax
+from topksvm.losses._topk_entropy import TopKEntropy
+from topksvm.losses._topk_hinge_alpha import TopKHingeAlpha
+from topksvm.losses._topk_hinge_beta import TopKHingeBeta
+from topksvm.losses._topk_hinge_full import TopKHingeFull
+
+__all__ = [
+    "LOSSES",
+    "Softmax",
+    "TopKEntropy",
+    "TopKHingeAlpha",
+    "TopKHingeBeta",
+    "TopKHingeFull",
+]
+
+LOSSES = {
+    "softmax": Softmax,
+    "topk_entropy": TopKEntropy,
+    "topk_hinge_alpha": TopKHingeAlpha,
+    "topk_hinge_beta": TopKHingeBeta,
+    "topk_hinge_full": TopKHingeFull,
+}
+"""The losses by name."""

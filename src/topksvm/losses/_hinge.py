@@ -1,0 +1,139 @@
+"""What the three top-k hinge losses share: everything but the set that their duals live in.
+
+With the set ``Delta(r)`` of radius ``r``, the loss is the support function of ``Delta(1)``,
+smoothed by ``gamma`` (Nesterov)::
+
+    phi(h) = max { <h, x> - gamma/2 <x, x> : x in Delta(1) },      h = row - base + 1
+
+so ``omega(x) = gamma/2 <x, x>`` on ``Delta(1)``. The dual step is a biased projection onto
+``Delta(C)`` (Lapin, Hein, Schiele 2015, proposition on the update)::
+
+    x = argmin 1/2 ||b - x||^2 + rho/2 <1, x>^2,    b = h / scale,  rho = norm / scale,
+    scale = norm + gamma / C
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from topksvm._numba import dispatched, kernel
+from topksvm.projections._candidates import (
+    gather_above,
+    gather_guess,
+    put_largest_first,
+    round_below,
+    smallest,
+)
+
+__all__ = ["gather_largest", "hinge", "plain_value", "shifted_sum", "thresholds"]
+
+
+@dispatched
+def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
+    """Return ``(shift, t, u)``: ``clip(row - shift - t, 0, u)`` projects ``row + offset``."""
+    return loss.thresholds(loss, row, offset, r, rho, lanes, c, ranked)
+
+
+@dispatched
+def plain_value(loss, row, offset, lanes, c, ranked):
+    """Return the loss without smoothing at ``h = row + offset``."""
+    return loss.plain_value(loss, row, offset, lanes, c, ranked)
+
+
+def hinge_value(loss, row, base, lanes, c, ranked):
+    """Return ``phi(h)``."""
+    offset = 1.0 - base
+    gamma = loss.smoothing
+    if gamma == 0.0:
+        return plain_value(loss, row, offset, lanes, c, ranked)
+    shift, t, u = thresholds(loss, row, offset, gamma, 0.0, lanes, c, ranked)
+    total = 0.0
+    for j in range(row.size):
+        p = min(max((row[j] - shift) - t, 0.0), u)
+        total += p * ((row[j] + offset) - 0.5 * p)
+    return total / gamma
+
+
+def hinge_gradient(loss, row, base, out, lanes, c, ranked):
+    """Write the derivative of the smoothed loss, a point of ``Delta(1)``, to `out`."""
+    shift, t, u = thresholds(loss, row, 1.0 - base, loss.smoothing, 0.0, lanes, c, ranked)
+    for j in range(row.size):
+        out[j] = min(max((row[j] - shift) - t, 0.0), u) / loss.smoothing
+
+
+def hinge_dual_value(loss, values, n, C):
+    """Return ``<1, x> - gamma / (2 C) <x, x>``."""
+    total, squares = 0.0, 0.0
+    for j in range(n):
+        total += values[j]
+        squares += values[j] * values[j]
+    return total - 0.5 * loss.smoothing * squares / C
+
+
+def hinge_dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):
+    """Project, as above; the problem is multiplied by ``scale``, so that `row` stays as it is."""
+    scale = norm + loss.smoothing / C
+    if scale == 0.0:
+        # A row of zeros: all scores are 0 and the dual is linear. Any k equal shares maximise it.
+        for j in range(loss.k):
+            positions[j] = j
+            values[j] = C / loss.k
+        return loss.k
+    shift, t, u = thresholds(loss, row, 1.0 - base, C * scale, norm / scale, lanes, c, ranked)
+    if u == 0.0:
+        return 0
+    n = positions_above(row, round_below(shift + t, lanes), positions)
+    kept = 0
+    for j in range(n):
+        position = positions[j]
+        value = min((row[position] - shift) - t, u) / scale
+        if value > 0.0:
+            positions[kept] = position
+            values[kept] = value
+            kept += 1
+    return kept
+
+
+def hinge(loss: type) -> type:
+    """Give the loss, a NamedTuple with `k` and `smoothing`, what it shares with the others."""
+    methods: dict[str, Callable[..., Any]] = {
+        "value": hinge_value,
+        "gradient": hinge_gradient,
+        "dual_value": hinge_dual_value,
+        "dual_step": hinge_dual_step,
+    }
+    for name, method in methods.items():
+        setattr(loss, name, staticmethod(method))
+    loss.has_sparse_duals = True  # type: ignore[attr-defined]
+    return loss
+
+
+@kernel
+def gather_largest(a, k, lanes, c, ranked):
+    """Write the `k` largest entries of `a` to ``c[:k]``, in any order."""
+    n = gather_guess(a, k, lanes, c)
+    put_largest_first(c, n, k, ranked)
+    if n < a.size:
+        # The k-th largest of a subset bounds the k-th largest of all from below.
+        n = gather_above(a, round_below(smallest(c, 0, k), lanes), 0.0, c)
+        put_largest_first(c, n, k, ranked)
+
+
+@kernel
+def shifted_sum(c, k, offset):
+    """Return the sum of ``c[:k] + offset``, adding first: large scores may nearly cancel."""
+    total = 0.0
+    for j in range(k):
+        total += c[j] + offset
+    return total
+
+
+@kernel
+def positions_above(a, floor, positions):
+    """Write the positions of the entries above `floor` to `positions`; return how many."""
+    n = 0
+    for i in range(a.size):
+        positions[n] = i
+        n += a[i] > floor
+    return n

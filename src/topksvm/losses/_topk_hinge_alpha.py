@@ -1,0 +1,34 @@
+"""The top-k hinge loss of Lapin, Hein and Schiele, as their solver minimises it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from topksvm.losses._hinge import gather_largest, hinge, shifted_sum
+from topksvm.projections._topk import topk_thresholds
+
+
+@hinge
+class TopKHingeAlpha(NamedTuple):
+    """``phi(h) = max(0, mean of the k largest h_j)`` over the wrong classes.
+
+    Its dual lives in the top-k simplex ``0 <= x_j <= <1, x> / k``, ``<1, x> <= r``.
+
+    The loss printed as eq. (topk-loss) in the paper lets the true class take part with ``h = 0``;
+    that is :class:`TopKHingeFull`. The dual printed beside it, which the paper's algorithm solves,
+    is the dual of this one (Kato and Hirohashi, ACML 2019).
+    """
+
+    k: int
+    smoothing: float = 0.0
+
+    @staticmethod
+    def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
+        """Project onto the top-k simplex."""
+        return topk_thresholds(row, offset, loss.k, r, rho, lanes, c, ranked)
+
+    @staticmethod
+    def plain_value(loss, row, offset, lanes, c, ranked):
+        """Return ``phi`` at ``row + offset``."""
+        gather_largest(row, loss.k, lanes, c, ranked)
+        return max(0.0, shifted_sum(c, loss.k, offset) / loss.k)

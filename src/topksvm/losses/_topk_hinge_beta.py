@@ -1,0 +1,33 @@
+"""The top-k hinge loss of Usunier, Buffoni and Gallinari (2009)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from topksvm.losses._hinge import gather_largest, hinge
+from topksvm.projections._knapsack import knapsack_thresholds
+
+
+@hinge
+class TopKHingeBeta(NamedTuple):
+    """``phi(h) = mean of the k largest max(0, h_j)`` over the wrong classes.
+
+    Its dual lives in ``0 <= x_j <= r / k``, ``<1, x> <= r``.
+    """
+
+    k: int
+    smoothing: float = 0.0
+
+    @staticmethod
+    def thresholds(loss, row, offset, r, rho, lanes, c, ranked):  # noqa: ARG004
+        """Project onto the simplex with entries of at most ``r / k``."""
+        return knapsack_thresholds(row, offset, r, r / loss.k, rho, 0.0, False, lanes, c)
+
+    @staticmethod
+    def plain_value(loss, row, offset, lanes, c, ranked):
+        """Return ``phi`` at ``row + offset``."""
+        gather_largest(row, loss.k, lanes, c, ranked)
+        total = 0.0
+        for j in range(loss.k):
+            total += max(0.0, c[j] + offset)
+        return total / loss.k

@@ -1,0 +1,48 @@
+"""The top-k hinge loss as printed in the paper: the true class takes part."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from topksvm.losses._hinge import gather_largest, hinge, shifted_sum
+from topksvm.projections._candidates import smallest
+from topksvm.projections._knapsack import knapsack_thresholds
+from topksvm.projections._topk import topk_thresholds
+
+
+@hinge
+class TopKHingeFull(NamedTuple):
+    """``phi(h) = max(0, mean of the k largest of h_j and 0)``, the 0 being the true class's own h.
+
+    This is eq. (topk-loss) of Lapin, Hein and Schiele (2015) as printed. Its dual lives in
+    ``0 <= x_j <= min(<1, x> / (k - 1), r / k)``, ``<1, x> <= r`` (Kato and Hirohashi, ACML 2019).
+
+    The projection is the one onto the beta set if that leaves ``<1, x> >= (k - 1) r / k``, where
+    the first bound is implied by the second. Otherwise the second is implied by the first, and it
+    is the projection onto the top-(k - 1) simplex of radius ``(k - 1) r / k``.
+    """
+
+    k: int
+    smoothing: float = 0.0
+
+    @staticmethod
+    def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
+        """Project onto the set above."""
+        k = loss.k
+        shift, t, u = knapsack_thresholds(row, offset, r, r / k, rho, 0.0, False, lanes, c)
+        if k == 1:
+            return shift, t, u
+        total = 0.0
+        for j in range(row.size):
+            total += min(max((row[j] - shift) - t, 0.0), u)
+        if total >= (k - 1) * r / k:
+            return shift, t, u
+        return topk_thresholds(row, offset, k - 1, (k - 1) * r / k, rho, lanes, c, ranked)
+
+    @staticmethod
+    def plain_value(loss, row, offset, lanes, c, ranked):
+        """Return ``phi`` at ``row + offset``."""
+        gather_largest(row, loss.k, lanes, c, ranked)
+        # The k-th largest gives its place to the true class if its h is negative.
+        last = min(0.0, smallest(c, 0, loss.k) + offset)
+        return max(0.0, shifted_sum(c, loss.k, offset) - last) / loss.k

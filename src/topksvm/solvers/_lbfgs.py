@@ -1,0 +1,245 @@
+"""Smooth losses by L-BFGS on the primal, with the same certificate.
+
+The gradient ``g_i`` of ``C_i phi`` at the current scores is a feasible dual point up to its sign,
+so one evaluation of the objective gives the dual objective too: with ``x_i = C_i phi'(h_i)`` and
+``W_A = sum_i a_i x_i' = W - grad P``, ``D = sum_i dual_value(x_i) - 1/2 ||W_A||^2``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from topksvm._numba import kernel
+from topksvm._threads import map_row_ranges
+from topksvm.losses._contract import dual_value, gradient, value
+from topksvm.solvers._certificate import Certificate
+from topksvm.solvers._passes import make_scratch
+from topksvm.solvers._problem import Problem
+from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._rows import DenseRows
+
+Floats = NDArray[np.floating[Any]]
+
+
+class _Stop(Exception):  # noqa: N818
+    """Leave the minimiser, which has no other way out."""
+
+
+class Objective:
+    """The primal objective with its gradient, and the dual objective at the same point."""
+
+    def __init__(self, loss: Any, problem: Problem) -> None:
+        self.loss = loss
+        self.problem = problem
+        self.block = max(256, min(problem.n, (1 << 22) // problem.m))
+        self.n_evaluations = 0
+
+    def evaluate(self, weights: Floats) -> tuple[Certificate, Floats]:
+        """Return primal and dual objective and the gradient at `weights` ``(m, d)``.
+
+        Computed in the precision of `weights`; sums over examples are float64.
+        """
+        problem, dtype = self.problem, weights.dtype
+        losses, duals = 0.0, 0.0
+        loss_gradient = np.zeros(weights.shape, dtype)
+        for start in range(0, problem.n, self.block):
+            stop = min(start + self.block, problem.n)
+            x = self._rows(start, stop, dtype)
+            scores = self._scores(x, weights)
+            part = self._losses(start, stop, scores)
+            losses += part[0]
+            duals += part[1]
+            # The scores have become the derivatives by them.
+            loss_gradient += self._back(scores, x)
+        self.n_evaluations += 1
+        wide = weights.astype(np.float64, copy=False)
+        back = loss_gradient.astype(np.float64, copy=False)
+        primal = 0.5 * float(np.vdot(wide, wide)) + losses
+        dual = duals - 0.5 * float(np.vdot(back, back))
+        return Certificate(primal, dual), weights + loss_gradient
+
+    def _rows(self, start: int, stop: int, dtype: np.dtype) -> Any:
+        rows = self.problem.rows
+        if isinstance(rows, DenseRows):
+            return rows.x[start:stop].astype(dtype, copy=False)
+        first, last = rows.indptr[start], rows.indptr[stop]
+        return sp.csr_array(
+            (
+                rows.data[first:last].astype(dtype, copy=False),
+                rows.indices[first:last],
+                rows.indptr[start : stop + 1] - first,
+            ),
+            shape=(stop - start, self.problem.d - (rows.bias != 0.0)),
+        )
+
+    def _scores(self, x: Any, weights: Floats) -> Floats:
+        bias, d = self.problem.rows.bias, x.shape[1]
+        scores = np.asarray(x @ weights[:, :d].T)
+        if bias != 0.0:
+            scores += bias * weights[:, d]
+        return np.ascontiguousarray(scores)
+
+    def _back(self, coefficients: Floats, x: Any) -> Floats:
+        bias = self.problem.rows.bias
+        back = np.asarray(x.T @ coefficients).T if sp.issparse(x) else coefficients.T @ x
+        if bias == 0.0:
+            return back
+        return np.hstack([back, bias * coefficients.sum(axis=0, dtype=np.float64)[:, None]])
+
+    def _losses(self, start: int, stop: int, scores: Floats) -> tuple[float, float]:
+        def work(i: int, j: int) -> tuple[float, float]:
+            scratch = make_scratch(self.problem.m, scores.dtype)
+            losses, duals = differentiate(
+                self.loss, scores[i:j], start + i, self.problem.examples, scratch
+            )
+            return float(losses), float(duals)
+
+        parts = map_row_ranges(work, stop - start, 8 * self.problem.m)
+        return sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+
+@kernel
+def differentiate(loss, scores, first, examples, scratch):
+    """Replace the scores of examples from `first` on by the derivatives of ``C_i phi`` by them.
+
+    Return the sum of the losses and of the dual values at the derivatives.
+    """
+    losses, duals = 0.0, 0.0
+    last = scores.shape[1] - 1
+    out = scratch.values
+    for b in range(scores.shape[0]):
+        i = first + b
+        C, label = examples.C[i], examples.labels[i]
+        if C == 0.0:
+            scores[b, :] = 0.0
+            continue
+        base = scores[b, label]
+        scores[b, label] = scores[b, last]
+        row = scores[b, :last]
+        losses += C * value(loss, row, base, scratch.lanes, scratch.c, scratch.ranked)
+        gradient(loss, row, base, out, scratch.lanes, scratch.c, scratch.ranked)
+        total = 0.0
+        for j in range(last):
+            out[j] *= C
+            total += out[j]
+        duals += dual_value(loss, out, last, C)
+        for j in range(last):
+            scores[b, j] = out[j]
+        scores[b, last] = out[label] if label < last else -total
+        scores[b, label] = -total
+    return losses, duals
+
+
+class LBFGS:
+    """One run of the solver."""
+
+    def __init__(
+        self,
+        loss: Any,
+        problem: Problem,
+        *,
+        tol: float,
+        max_iter: int,
+        max_time: float,
+        weights: Floats | None = None,
+    ) -> None:
+        self.objective = Objective(loss, problem)
+        self.problem = problem
+        self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
+        shape = (problem.m, problem.d)
+        self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
+        self.shape = shape
+        self.history: list[Check] = []
+        self.best: tuple[Certificate, Floats] | None = None
+        self.best_dual = -np.inf
+        self.start_time = time.perf_counter()
+        self.report: Any = None
+        self.status = Status.STALLED
+
+    def run(self, report: Any = None) -> Result:
+        """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
+        self.report = report
+        try:
+            minimize(
+                self._evaluate,
+                self.start.ravel(),
+                jac=True,
+                method="L-BFGS-B",
+                options={
+                    "maxiter": 10 * self.max_iter,
+                    "maxfun": 10 * self.max_iter,
+                    "ftol": 0.0,
+                    "gtol": 0.0,
+                    "maxls": 40,
+                    "maxcor": 20,
+                },
+            )
+        except _Stop:
+            pass
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+        return self._result()
+
+    def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
+        weights = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
+        found, grad = self.objective.evaluate(weights)
+        # The best dual bound seen so far is a bound on the optimum, whatever the point.
+        self.best_dual = max(self.best_dual, found.dual)
+        certificate = Certificate(found.primal, self.best_dual)
+        if self.best is None or certificate.primal <= self.best[0].primal:
+            self.best = certificate, weights.copy()
+        if self.report is not None:
+            elapsed = time.perf_counter() - self.start_time
+            self.report(self.objective.n_evaluations, elapsed, certificate.relative_gap)
+        self._stop_if_done(certificate, weights)
+        return certificate.primal, grad.ravel().astype(np.float64)
+
+    def _stop_if_done(self, certificate: Certificate, weights: Floats) -> None:
+        if certificate.relative_gap <= self.tol and self._confirm(weights):
+            self.status = Status.SOLVED
+            raise _Stop
+        if self.objective.n_evaluations >= self.max_iter:
+            self.status = Status.MAX_ITER
+            raise _Stop
+        if time.perf_counter() - self.start_time >= self.max_time:
+            self.status = Status.MAX_TIME
+            raise _Stop
+
+    def _confirm(self, weights: Floats) -> bool:
+        """Certify `weights` in float64, and keep the certificate."""
+        found, _ = self.objective.evaluate(weights.astype(np.float64))
+        if self.problem.dtype == np.float64:
+            found = Certificate(found.primal, max(found.dual, self.best_dual))
+        self.best = found, weights.copy()
+        self.history.append(
+            Check(
+                self.objective.n_evaluations,
+                time.perf_counter() - self.start_time,
+                found.primal,
+                found.dual,
+                found.gap,
+            )
+        )
+        return found.relative_gap <= self.tol
+
+    def _result(self) -> Result:
+        if self.best is None:
+            self.best = Certificate(np.inf, -np.inf), self.start.astype(self.problem.dtype)
+        if self.status is not Status.SOLVED:
+            self._confirm(self.best[1])
+        certificate, weights = self.best
+        return Result(
+            weights,
+            certificate,
+            None,
+            self.history,
+            self.objective.n_evaluations,
+            self.status,
+            {"total": time.perf_counter() - self.start_time},
+        )

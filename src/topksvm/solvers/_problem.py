@@ -1,0 +1,89 @@
+"""A training problem in the form that solvers take, whatever the user passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from topksvm._threads import map_row_ranges
+from topksvm.solvers._passes import Examples
+from topksvm.solvers._rows import DenseRows, SparseRows, squared_norms
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``min_W 1/2 ||W||^2 + sum_i C_i phi(scores of x_i, y_i)``, `m` classes, `d` features.
+
+    The constant feature, if `bias` is not 0, counts among the `d`.
+    """
+
+    rows: DenseRows | SparseRows
+    examples: Examples
+    m: int
+    d: int
+
+    @property
+    def n(self) -> int:
+        """The number of examples."""
+        return int(self.examples.labels.size)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of X, and of the weights during training."""
+        x = self.rows.x if isinstance(self.rows, DenseRows) else self.rows.data
+        return x.dtype
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a CSR matrix; the weights are then kept as ``(d, m)``."""
+        return isinstance(self.rows, SparseRows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the weights in the layout of the rows."""
+        return (self.d, self.m) if self.is_sparse else (self.m, self.d)
+
+    def coefficients(self, weights: Floats) -> Floats:
+        """Return the weights as ``(m, d)``."""
+        return np.ascontiguousarray(weights.T) if self.is_sparse else weights
+
+
+def make_problem(
+    X: Any, labels: NDArray[np.integer[Any]], C: Floats, m: int, bias: float = 0.0
+) -> Problem:
+    """Return the problem for checked input: X dense or CSR, labels from 0 to ``m - 1``.
+
+    X is not copied. The kernels see it read-only, which also lets one compiled kernel serve memory
+    maps and ordinary arrays.
+    """
+    rows: DenseRows | SparseRows
+    if sp.issparse(X):
+        if not X.has_canonical_format:  # The norm of a row needs each feature once.
+            X = X.copy()
+            X.sum_duplicates()
+        rows = SparseRows(
+            _read_only(X.data),
+            _read_only(X.indices),
+            _read_only(X.indptr),
+            float(bias),
+        )
+    else:
+        rows = DenseRows(_read_only(X), float(bias))
+    n, d = X.shape
+    norms = np.empty(n)
+    map_row_ranges(lambda i, j: squared_norms(rows, i, j, norms), n, d)
+    weights = np.ascontiguousarray(C, dtype=np.float64)
+    examples = Examples(labels.astype(np.int32), weights, norms)
+    return Problem(rows, examples, m, d + (bias != 0.0))
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

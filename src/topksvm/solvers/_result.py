@@ -1,0 +1,64 @@
+"""What a solver returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm.solvers._certificate import Certificate
+
+
+class Status(Enum):
+    """Why a solver stopped."""
+
+    SOLVED = "the gap is within tol"
+    MAX_ITER = "max_iter passes were made"
+    MAX_TIME = "max_time seconds were used up"
+    STALLED = "no further progress is possible in this precision"
+    INTERRUPTED = "interrupted by the user"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the history: what was proven, and when."""
+
+    epoch: int
+    seconds: float
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass
+class Result:
+    """The solution of a training problem.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m, d)
+        What the certificate is about.
+    certificate : Certificate
+        How far from the optimum they are at most.
+    duals : Duals or None
+        The dual variables, for a warm start; smooth losses solved by L-BFGS have none.
+    history : list of Check
+        A line per certificate.
+    n_iter : int
+        Passes over the examples.
+    status : Status
+        Why the solver stopped.
+    seconds : dict
+        Where the time went.
+    """
+
+    weights: NDArray[np.floating[Any]]
+    certificate: Certificate
+    duals: Any
+    history: list[Check]
+    n_iter: int
+    status: Status
+    seconds: dict[str, float] = field(default_factory=dict)

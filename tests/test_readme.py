@@ -1,0 +1,23 @@
+"""The README stays true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_example_runs_and_prints_what_its_comments_say(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    exec(compile(code, str(README), "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    (claimed,) = re.findall(r"# (0\.\d+): the digit", code)
+    assert f"{float(printed[0]):.3f}" == claimed
+
+
+def test_the_two_commands_are_there():
+    makefile = (README.parent / "Makefile").read_text()
+    for command in ("demo", "test"):
+        assert f"make {command}" in README.read_text()
+        assert f"\n{command}:" in makefile
