@@ -23,7 +23,6 @@ from topksvm.projections._candidates import (
     gather_guess,
     put_largest_first,
     round_below,
-    smallest,
 )
 
 __all__ = ["gather_largest", "hinge", "plain_value", "shifted_sum", "thresholds"]
@@ -111,12 +110,12 @@ def hinge(loss: type) -> type:
 
 @kernel
 def gather_largest(a, k, lanes, c, ranked):
-    """Write the `k` largest entries of `a` to ``c[:k]``, in any order."""
+    """Write the `k` largest entries of `a` to ``c[:k]``, the least of them last."""
     n = gather_guess(a, k, lanes, c)
     put_largest_first(c, n, k, ranked)
     if n < a.size:
         # The k-th largest of a subset bounds the k-th largest of all from below.
-        n = gather_above(a, round_below(smallest(c, 0, k), lanes), 0.0, c)
+        n = gather_above(a, round_below(c[k - 1], lanes), 0.0, c)
         put_largest_first(c, n, k, ranked)
 
 

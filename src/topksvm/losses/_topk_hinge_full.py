@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from topksvm.losses._hinge import gather_largest, hinge, shifted_sum
-from topksvm.projections._candidates import smallest
 from topksvm.projections._knapsack import knapsack_thresholds
 from topksvm.projections._topk import topk_thresholds
 
@@ -44,5 +43,5 @@ class TopKHingeFull(NamedTuple):
         """Return ``phi`` at ``row + offset``."""
         gather_largest(row, loss.k, lanes, c, ranked)
         # The k-th largest gives its place to the true class if its h is negative.
-        last = min(0.0, smallest(c, 0, loss.k) + offset)
+        last = min(0.0, c[loss.k - 1] + offset)
         return max(0.0, shifted_sum(c, loss.k, offset) - last) / loss.k

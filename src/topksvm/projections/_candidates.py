@@ -144,11 +144,20 @@ def round_below(t, cell):
 
 @kernel
 def put_largest_first(c, n, k, ranked):
-    """Reorder ``c[:n]`` so that its `k` largest entries come first; sort it if that is cheap."""
+    """Reorder ``c[:n]`` so that its `k` largest entries come first; sort it if that is cheap.
+
+    In either case the k-th largest comes to ``c[k - 1]``, and the one after it to ``c[k]``.
+    """
     if n <= SORT_LIMIT:
         sort_descending(c, n, ranked)
-    else:
-        select_largest(c, n, k)
+        return
+    select_largest(c, n, k)
+    for j in range(k - 1):
+        if c[j] < c[k - 1]:
+            c[j], c[k - 1] = c[k - 1], c[j]
+    for j in range(k + 1, n):
+        if c[j] > c[k]:
+            c[j], c[k] = c[k], c[j]
 
 
 @kernel

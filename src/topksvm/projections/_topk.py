@@ -54,7 +54,7 @@ def topk_thresholds(a, offset, k, r, rho, lanes, c, ranked):
     t, u = balance_excess(c, n, k, r, rho, offset, ranked)
     if n == a.size and is_precise(largest(c, 0, k), t, u):
         return 0.0, t, u
-    shift = min(t, smallest(c, 0, k))
+    shift = min(t, c[k - 1])
     # A little lower than it seems needed: rounding must not force another round.
     floor = round_below(shift - 1e-3 * u, lanes)
     distance = np.inf
@@ -83,9 +83,8 @@ def balance_excess(c, n, k, r, rho, shift, ranked):
     inv_scale = 1.0 / (k * (1.0 + rho * k))
     cap = r / k
     u = min(sigma * inv_scale, cap)
-    kth = smallest(c, 0, k)
-    if n == k or u <= kth - largest(c, k, n):
-        return kth - u, u
+    if n == k or u <= c[k - 1] - c[k]:
+        return c[k - 1] - u, u
     if n <= SORT_LIMIT:
         return sweep_sorted(c, n, k, sigma, inv_scale, cap)
     return newton_unsorted(c, n, k, sigma, inv_scale, cap)
@@ -131,9 +130,8 @@ def sweep_sorted(c, n, k, sigma, inv_scale, cap):
 
 @kernel
 def newton_unsorted(c, n, k, sigma, inv_scale, cap):
-    """Solve the balance by Newton's method; the `k` largest entries come first, in any order."""
-    kth = smallest(c, 0, k)
-    next_largest = largest(c, k, n)
+    """Solve the balance by Newton's method; see `put_largest_first` for the order of entries."""
+    kth, next_largest = c[k - 1], c[k]
     level, t, u = largest(c, 0, k), smallest(c, k, n), cap
     last_excess = -np.inf
     while True:

@@ -26,7 +26,6 @@ from topksvm.projections._candidates import (
     make_workspace,
     put_largest_first,
     round_below,
-    smallest,
 )
 from topksvm.solvers._rows import add_row, axpy, scores_at, scores_of_all
 
@@ -211,7 +210,7 @@ def find_candidates(i, row, classes, candidates, scratch):
         return
     n = gather_guess(row, wanted, scratch.lanes, scratch.c)
     put_largest_first(scratch.c, n, wanted, scratch.ranked)
-    floor = round_below(smallest(scratch.c, 0, wanted), scratch.lanes)
+    floor = round_below(scratch.c[wanted - 1], scratch.lanes)
     n = min(positions_above(row, floor, scratch.positions), width)
     for j in range(n):
         candidates.classes[i, j] = classes[scratch.positions[j]]
