@@ -59,8 +59,8 @@ def make_problem(
 ) -> Problem:
     """Return the problem for checked input: X dense or CSR, labels from 0 to ``m - 1``.
 
-    X is not copied. The kernels see it read-only, which also lets one compiled kernel serve memory
-    maps and ordinary arrays.
+    X is not copied unless it is in Fortran order or a CSR matrix with repeated entries. The kernels
+    see it read-only, which also lets one compiled kernel serve memory maps and ordinary arrays.
     """
     rows: DenseRows | SparseRows
     if sp.issparse(X):
@@ -74,7 +74,7 @@ def make_problem(
             float(bias),
         )
     else:
-        rows = DenseRows(_read_only(X), float(bias))
+        rows = DenseRows(_read_only(np.ascontiguousarray(X)), float(bias))
     n, d = X.shape
     norms = np.empty(n)
     map_row_ranges(lambda i, j: squared_norms(rows, i, j, norms), n, d)
