@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import Any
 
@@ -14,14 +15,14 @@ from topksvm.metrics import topk_scorer
 Array = NDArray[Any]
 
 
-class TopKMixin:
+class TopKMixin(ABC):
     """`predict_topk` and `score_topk`, from the scores of all classes."""
 
     classes_: Array
 
+    @abstractmethod
     def _scores(self, X: Any) -> Array:
         """Return the scores of all classes ``(n, n_classes)``."""
-        raise NotImplementedError
 
     def predict_topk(
         self, X: Any, k: int | None = None, return_scores: bool = False
