@@ -1,7 +1,8 @@
 """Numba in one place: the options of every kernel, the cache policy, the warm-up.
 
-Kernels are ``nopython`` functions without fast-math: NaN and infinity behave as IEEE 754 says,
-so certificates and projections can be trusted. They release the GIL; parallelism comes from
+Kernels are ``nopython`` functions in which NaN and infinity behave as IEEE 754 says, so
+certificates and projections can be trusted; the only liberty, and only where it is asked for, is
+the order and fusion of the operations of a sum. They release the GIL; parallelism comes from
 Python threads over rows (see :mod:`topksvm._threads`), not from Numba's threading layers, two of
 which abort the process when used from several threads or after a fork.
 

@@ -94,6 +94,14 @@ def test_bench_finds_out_early_that_it_cannot_write(tmp_path, capsys):
     assert "cannot write to the folder" in capsys.readouterr().err
 
 
+def test_bench_solver_with_a_wrong_file_is_one_clear_line(tmp_path, capsys):
+    (tmp_path / "no.mat").write_text("no")
+    assert main(["bench", "solver", "--silhouettes", str(tmp_path / "no.mat")]) == 2
+    error = capsys.readouterr().err
+    assert "cannot read" in error
+    assert error.count("\n") == 1
+
+
 def test_a_closed_pipe_is_no_error():
     with subprocess.Popen(
         [sys.executable, "-m", "topksvm", "info"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

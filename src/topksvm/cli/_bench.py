@@ -166,6 +166,7 @@ def run_solver(options: argparse.Namespace) -> None:
 def _silhouettes(path: Path | None) -> tuple[Any, Any, float]:
     """Return the training data of Caltech 101 Silhouettes, or a problem like it, and its C."""
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
 
     from topksvm.experiments.solver_speed import make_mixture
 
@@ -175,7 +176,7 @@ def _silhouettes(path: Path | None) -> tuple[Any, Any, float]:
     try:
         content = loadmat(path)
         return content["train_data"], content["train_labels"].ravel().astype(int) - 1, 0.01
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, MatReadError) as error:
         raise UserError(
             f"cannot read {path} as Caltech 101 Silhouettes: {error}. Pass the file "
             "caltech101_silhouettes_28_split1.mat, or nothing."

@@ -88,7 +88,8 @@ def solve(
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        Never copied whole, never written.
+        Never written; copied only if it is in Fortran order or has repeated CSR entries. It is
+        trusted to be finite and of the right shape: :class:`~topksvm.TopKLinearSVC` checks that.
     y : array of shape (n,)
         Labels from 0 to ``n_classes - 1``.
     loss : str

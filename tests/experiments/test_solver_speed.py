@@ -1,0 +1,29 @@
+"""The solver's benchmark on a problem small enough for a test: that it measures, not how fast."""
+
+from __future__ import annotations
+
+from topksvm.experiments.solver_speed import (
+    make_mixture,
+    measure_passes,
+    time_dual_step,
+    time_to_gap,
+)
+
+
+def test_passes_and_products_are_all_measured():
+    speed = measure_passes((150, 8, 20), k=2, repeats=1)
+    assert speed.shape == (150, 8, 20)
+    assert min(speed.products, speed.full, speed.active) > 0
+    assert time_dual_step(m=50, repeats=1) > 0
+
+
+def test_every_method_reaches_the_same_objective():
+    X, y = make_mixture(150, 8, 20, "float32")
+    times = list(time_to_gap(X, y, 0.1, ks=(1, 3)))
+    methods = [t.method.split(",")[0] for t in times]
+    ours = ["topksvm float32", "topksvm float64", "sequential SDCA float64"]
+    assert methods == [*ours, "LIBLINEAR", *ours]
+    assert all(t.relative_gap <= 1e-3 for t in times)
+    for k in (1, 3):
+        objectives = [t.primal for t in times if t.k == k]
+        assert max(objectives) <= min(objectives) * (1 + 1e-3)
