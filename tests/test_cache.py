@@ -76,3 +76,22 @@ def test_an_edit_in_another_file_is_seen(tmp_path):
     callee.write_text(edited)
     _, total = _run(code, tmp_path / "cache", tmp_path / "src").split()
     assert float(total) == pytest.approx(0.5)
+
+
+def test_an_index_that_names_a_class_that_has_moved_is_compiled_again(tmp_path):
+    """Installing another version leaves the old cache behind."""
+    code = """
+import pickle, pathlib, types, sys
+import numpy as np
+from topksvm import _numba, projections
+old = types.ModuleType("old"); old.Moved = type("Moved", (), {"__module__": "old"})
+sys.modules["old"] = old
+data = pickle.dumps(old.Moved())
+del sys.modules["old"]
+for kernel in _numba.KERNELS:
+    path = pathlib.Path(kernel._cache._cache_file._index_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pickle.dumps(__import__("numba").__version__) + data)
+print(projections.project_simplex(np.array([2.0, 0.0])))
+"""
+    assert _run(code, tmp_path) == "[1. 0.]\n"

@@ -15,16 +15,19 @@ machine code behind. We therefore stamp every entry with a hash of all sources w
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.extending import overload
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
 __all__ = [
     "KERNELS",
+    "borrow",
     "cache_misses",
     "dispatched",
     "kernel",
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 OPTIONS: dict[str, Any] = {
     "cache": True,
@@ -87,6 +91,49 @@ def dispatched(stub: F) -> F:
     return stub
 
 
+def borrow(value: T) -> T:
+    """Return an array, or a named tuple with arrays in it, without counting references to it.
+
+    Numba counts a reference, atomically, wherever an array is taken out of a tuple or handed to a
+    function; in steps of a microsecond that is a good part of the time. The caller of a kernel
+    holds on to its arguments, so the kernel may do without.
+    """
+    return value
+
+
+@intrinsic
+def _without_count(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _strip(context, builder, signature.args[0], args[0])
+
+    return value(value), generate
+
+
+def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Set the owner of arrays to null, which Numba takes for memory that it does not manage."""
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        return array._getvalue()
+    if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
+        parts = [
+            _strip(context, builder, part_kind, part)
+            for part_kind, part in zip(
+                kind.types, cgutils.unpack_tuple(builder, value), strict=True
+            )
+        ]
+        return context.make_tuple(builder, kind, parts)
+    return value
+
+
+@overload(borrow)
+def _borrow(value: Any) -> Any:  # noqa: ARG001
+    def generate(value: Any) -> Any:
+        return _without_count(value)  # type: ignore[call-arg]
+
+    return generate
+
+
 def on_warm_up(func: Callable[[], None]) -> Callable[[], None]:
     """Register a call that touches the kernels of a module; see :func:`warm_up`."""
     _WARM_UPS.append(func)
@@ -122,5 +169,22 @@ def _stamp_cache(dispatcher: Any) -> None:
     # Numba has no public way to choose the stamp. If its internals move, its own stamp (size and
     # time of the one file) stays in force: still correct for installed packages.
     index: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(index, "_source_stamp"):
+    if hasattr(index, "_source_stamp") and hasattr(index, "_load_index"):
         index._source_stamp = _source_stamp()
+        index._load_index = _none_if_unreadable(index._load_index)
+
+
+def _none_if_unreadable(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+    """Treat an index that cannot be read as empty, so that the kernel is compiled again.
+
+    Entries name the types of their arguments: an index left behind by another version may name a
+    class that has moved since, and reading it fails before its stamp can be compared.
+    """
+
+    def load_index() -> dict[Any, Any]:
+        try:
+            return load()
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            return {}
+
+    return load_index

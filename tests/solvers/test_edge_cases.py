@@ -276,13 +276,13 @@ def test_interrupt_inside_a_pass_after_a_certificate(name, monkeypatch):
     solver = make_sdca(objective, tol=0.0, block_size=32)
     solver.full_pass()
     solver.certify()
-    add_changes = sdca.add_changes
+    block_pass = sdca.block_pass
 
-    def interrupt(*args):
-        add_changes(*args)
+    def interrupt(loss, rows, index, *args):
+        block_pass(loss, rows, index[:70], *args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sdca, "add_changes", interrupt)
+    monkeypatch.setattr(sdca, "block_pass", interrupt)
     result = solver.run()
     assert result.status is Status.INTERRUPTED
     check(objective, result, np.inf)

@@ -59,6 +59,24 @@ def test_optimum_is_that_of_a_convex_solver(name, k, smoothing, form, bias):
     assert found == pytest.approx(dual, rel=1e-5)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, SMOOTHING])
+@pytest.mark.parametrize("name", HINGES)
+def test_candidates_do_not_change_a_full_pass(name, smoothing):
+    """The step on the classes in play is the step on all of them, or is taken again."""
+    X, y = make_data(300, 5, 40)
+    objective = make_objective(name, 3, smoothing, X, y, C=0.3)
+    solvers = [make_sdca(objective, active=active, block_size=16) for active in (True, False)]
+    assert solvers[0].use_active
+    assert not solvers[1].use_active
+    for _ in range(5):
+        estimates = [solver.full_pass() for solver in solvers]
+        if smoothing == 0.0:
+            assert estimates[0] == pytest.approx(estimates[1], rel=1e-9)
+        assert solvers[0].dual == pytest.approx(solvers[1].dual, rel=1e-9)
+        weights = [solver.weights for solver in solvers]
+        np.testing.assert_allclose(weights[0], weights[1], rtol=0, atol=1e-8)
+
+
 @some_dual_steps
 @every_bias
 def test_blocks_make_the_iterates_of_sequential_steps(name, k, smoothing, bias):

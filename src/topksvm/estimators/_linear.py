@@ -24,7 +24,14 @@ from topksvm.estimators._warm import LastFit, Problem
 from topksvm.losses import LOSSES
 from topksvm.solvers import Result
 from topksvm.solvers._result import Status
-from topksvm.solvers._solve import SOLVERS, choose_solver, make_loss, solve, warn_unless_solved
+from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers._solve import (
+    SOLVERS,
+    choose_solver,
+    make_loss,
+    solve_checked,
+    warn_unless_solved,
+)
 
 Array = NDArray[Any]
 
@@ -196,23 +203,25 @@ class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
         weights = self._weights_of_examples(X, y, classes, labels, sample_weight)
         problem = Problem(self._loss_key(), X.shape, classes, labels)
         last = getattr(self, "_last_fit", None) if self.warm_start else None
-        result = solve(
+        result = solve_checked(
             X,
             labels,
-            self.loss,
+            classes.size,
             weights,
+            self.loss,
             k=self.k,
             smoothing=self.smoothing,
-            n_classes=classes.size,
             solver=self.solver,
             bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=_threads(self.n_jobs),
             warm=None if last is None else last.start_for(problem, weights),
             report=_print_progress if self.verbose else None,
+            options=SDCAOptions(
+                self.tol,
+                self.max_iter,
+                np.inf if self.max_time is None else float(self.max_time),
+                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            ),
         )
         self.classes_ = classes
         self._store(result, X.shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from topksvm.losses import LOSSES
 from topksvm.losses._contract import dual_step
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._duals import empty_duals
-from topksvm.solvers._passes import make_scratch
 from topksvm.solvers._problem import Problem, make_problem
 from topksvm.solvers._sdca import SDCA, SDCAOptions
+from topksvm.solvers._steps import make_scratch
 
 __all__ = [
     "PassSpeed",
@@ -163,11 +163,10 @@ class SequentialSDCA(SDCA):
     """The algorithm as the paper prints it: one row at a time, all classes, no active passes."""
 
     def __init__(self, loss: Any, problem: Problem, options: SDCAOptions) -> None:
-        super().__init__(loss, problem, options)
-        self.use_active = False
+        super().__init__(loss, problem, replace(options, active=False))
 
-    def _blocks(self, order: NDArray[np.int64], sums: Floats) -> None:
-        self._sequential(order, sums)
+    def _blocks(self, index: NDArray[np.int64], sums: Floats) -> int:
+        return self._sequential(index, sums)
 
 
 def _liblinear(X: Floats, y: Labels, C: float, problem: Problem, tol: float) -> Iterator[TimeToGap]:

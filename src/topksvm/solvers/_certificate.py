@@ -81,19 +81,20 @@ def _sum_of_losses(loss: Any, rows: Any, examples: Any, weights: Floats, scratch
     x = np.empty((block, weights.shape[1]))
     total = 0.0
     for start in range(0, n, block):
-        index = np.arange(start, min(start + block, n))
-        gather_rows(rows.x, rows.bias, index, x)
-        total += sum_of_losses(loss, index, x[: index.size] @ weights.T, examples, scratch)
+        stop = min(start + block, n)
+        gather_rows(rows, start, stop, x)
+        scores = x[: stop - start] @ weights.T
+        total += sum_of_losses(loss, start, scores, examples, scratch)
     return total
 
 
 @kernel
-def sum_of_losses(loss, index, scores, examples, scratch):
-    """Return the weighted sum of the losses of the examples `index` from their scores."""
+def sum_of_losses(loss, first, scores, examples, scratch):
+    """Return the weighted sum of the losses of the examples from `first` on from their scores."""
     total = 0.0
     last = scores.shape[1] - 1
-    for b in range(index.size):
-        i = index[b]
+    for b in range(scores.shape[0]):
+        i = first + b
         if examples.C[i] == 0.0:
             continue
         label = examples.labels[i]

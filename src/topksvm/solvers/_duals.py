@@ -41,7 +41,8 @@ def with_room(duals: Duals, room: int) -> Duals:
     if duals.used[0] + room <= duals.classes.size:
         return duals
     live = int(duals.count.sum())
-    fresh = empty_duals(duals.start.size, live + max(room, live // 2))
+    # Half as much again as is in use, so that the copies stay a small part of the work.
+    fresh = empty_duals(duals.start.size, live + room + live // 2)
     copy_live(duals, fresh)
     return fresh
 

@@ -19,10 +19,10 @@ from topksvm._numba import kernel
 from topksvm._threads import map_row_ranges
 from topksvm.losses._contract import dual_value, gradient, value
 from topksvm.solvers._certificate import Certificate
-from topksvm.solvers._passes import make_scratch
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._rows import DenseRows
+from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
 

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from topksvm._threads import map_row_ranges
-from topksvm.solvers._passes import Examples
 from topksvm.solvers._rows import DenseRows, SparseRows, squared_norms
+from topksvm.solvers._steps import Examples
 
 Floats = NDArray[np.floating[Any]]
 

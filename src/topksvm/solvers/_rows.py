@@ -34,6 +34,12 @@ def add_row(rows, weights, i, k, factor):
 
 
 @dispatched
+def copy_row(rows, i, out):
+    """Write the dense row `i`, with the constant feature if there is one, to `out`."""
+    return rows.copy_row(rows, i, out)
+
+
+@dispatched
 def squared_norm(rows, i):
     """Return ``<x_i, x_i>`` in float64."""
     return rows.squared_norm(rows, i)
@@ -48,9 +54,14 @@ class DenseRows(NamedTuple):
     @staticmethod
     def scores_at(rows, weights, i, classes, n, out):
         """See the function of this name."""
-        x, d = rows.x[i], rows.x.shape[1]
-        for j in range(n):
-            out[j] = dot(weights[classes[j]], x)
+        x, d = rows.x, rows.x.shape[1]
+        whole = n - n % 4
+        for j in range(0, whole, 4):  # Four at a time: the row is read once for all of them.
+            out[j], out[j + 1], out[j + 2], out[j + 3] = four_dots(
+                weights, classes[j], classes[j + 1], classes[j + 2], classes[j + 3], x, i
+            )
+        for j in range(whole, n):
+            out[j] = dot(weights, classes[j], x, i)
         if rows.bias != 0.0:
             for j in range(n):
                 out[j] += weights[classes[j], d] * rows.bias
@@ -58,19 +69,31 @@ class DenseRows(NamedTuple):
     @staticmethod
     def scores_of_all(rows, weights, i, out):
         """See the function of this name."""
-        x, d = rows.x[i], rows.x.shape[1]
-        for j in range(weights.shape[0]):
-            out[j] = dot(weights[j], x)
+        d = rows.x.shape[1]
+        for j in range(out.size):
+            out[j] = dot(weights, j, rows.x, i)
         if rows.bias != 0.0:
-            for j in range(weights.shape[0]):
+            for j in range(out.size):
                 out[j] += weights[j, d] * rows.bias
 
     @staticmethod
     def add_row(rows, weights, i, k, factor):
         """See the function of this name."""
-        axpy(factor, rows.x[i], weights[k])
+        d = rows.x.shape[1]
+        scale = weights.dtype.type(factor)  # So that no entry is widened.
+        for j in range(d):
+            weights[k, j] += scale * rows.x[i, j]
         if rows.bias != 0.0:
-            weights[k, rows.x.shape[1]] += factor * rows.bias
+            weights[k, d] += factor * rows.bias
+
+    @staticmethod
+    def copy_row(rows, i, out):
+        """See the function of this name."""
+        d = rows.x.shape[1]
+        for j in range(d):
+            out[j] = rows.x[i, j]
+        if rows.bias != 0.0:
+            out[d] = rows.bias
 
     @staticmethod
     def squared_norm(rows, i):
@@ -122,12 +145,25 @@ class SparseRows(NamedTuple):
 
 
 @summing_kernel
-def dot(w, x):
-    """Return ``<w[: x.size], x>``."""
-    total = w[0] * x[0]
-    for j in range(1, x.size):
-        total += w[j] * x[j]
+def dot(weights, k, x, i):
+    """Return ``<w_k, x_i>``; weights beyond the features of `x` do not count."""
+    total = weights.dtype.type(0)
+    for j in range(x.shape[1]):
+        total += weights[k, j] * x[i, j]
     return total
+
+
+@summing_kernel
+def four_dots(weights, a, b, c, e, x, i):
+    """Return ``<w_a, x_i>``, ``<w_b, x_i>``, ``<w_c, x_i>`` and ``<w_e, x_i>``."""
+    first = second = third = fourth = weights.dtype.type(0)
+    for j in range(x.shape[1]):
+        value = x[i, j]
+        first += weights[a, j] * value
+        second += weights[b, j] * value
+        third += weights[c, j] * value
+        fourth += weights[e, j] * value
+    return first, second, third, fourth
 
 
 @summing_kernel
@@ -155,12 +191,7 @@ def squared_norms(rows, start, stop, out):
 
 
 @kernel
-def gather_rows(x, bias, index, out):
-    """Copy the rows ``x[index]``, with the constant feature if there is one, to `out`."""
-    d = x.shape[1]
-    for i in range(index.size):
-        row = x[index[i]]
-        for j in range(d):
-            out[i, j] = row[j]
-        if bias != 0.0:
-            out[i, d] = bias
+def gather_rows(rows, start, stop, out):
+    """Copy the dense rows from `start` to `stop`, with the constant feature, to `out`."""
+    for i in range(start, stop):
+        copy_row(rows, i, out[i - start])

@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
+from topksvm._threads import n_threads
 from topksvm.solvers._certificate import (
     Certificate,
     certify,
@@ -25,29 +27,31 @@ from topksvm.solvers._certificate import (
     sum_of_dual_values,
 )
 from topksvm.solvers._duals import Duals, empty_duals, with_room
-from topksvm.solvers._passes import (
-    active_pass,
-    add_changes,
-    block_pass,
-    make_candidates,
-    make_changes,
-    make_scratch,
-    sequential_pass,
-)
+from topksvm.solvers._passes import active_pass, block_pass, sequential_pass
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Check, Result, Status
-from topksvm.solvers._rows import gather_rows
+from topksvm.solvers._steps import make_candidates, make_changes, make_scratch
 
 Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.int64]
 Report = Callable[[int, float, float], None]
 
 SEGMENT = 4096
-"""Examples between two looks at the room in the log of the duals."""
+"""Examples between two chances for Ctrl-C."""
 
 TINY = float(np.finfo(float).tiny)
 
-LEAST_GAIN = 1e-4
-"""Share of the average gain still to be made below which an example is left alone for a while."""
+EXTRA_CANDIDATES = 3
+"""Classes in play for an example besides its support and the k with the largest scores."""
+
+WORTHWHILE = 0.05
+"""Share of the largest gain of this round below which active passes give way to a full one."""
+
+IDLE = 0.1
+"""Share of the average gain of a pass below which an example is left alone for the round."""
+
+SMALL_PRODUCT = 1 << 26
+"""Multiplications below which a matrix product is slower with more than one thread."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def choose_block_size(m: int) -> int:
     The Gram matrix of a block costs ``B d`` per row where the scores cost ``m d``: well below `m`,
     yet large enough for the matrix product to run at full speed.
     """
-    return 64 if m < 512 else 128
+    return 48 if m < 512 else 128
 
 
 class SDCA:
@@ -85,10 +89,11 @@ class SDCA:
         self.block = options.block_size or choose_block_size(m)
         self.rng = np.random.default_rng(options.seed)
         self.members = np.flatnonzero(problem.examples.C > 0.0)
-        self.scratch = make_scratch(m, problem.dtype)
+        self.scratch = make_scratch(m, problem.dtype, self.block)
         self.wide_scratch = make_scratch(m, np.dtype(np.float64))
-        self.changes = make_changes(self.block, m)
-        wanted = getattr(loss, "k", 1) + 5
+        self.changes = make_changes(self.block, m, problem.dtype)
+        self.scores = np.empty(self.block * (m + self.block), problem.dtype)
+        wanted = getattr(loss, "k", 1) + EXTRA_CANDIDATES
         # Where nearly all classes are always in play, active passes save nothing.
         is_sparse = getattr(loss, "has_sparse_duals", False)
         self.use_active = options.active and is_sparse and m > 2 * wanted
@@ -98,14 +103,21 @@ class SDCA:
         self.n_passes = 0
         self.is_certified = False
         self.start_time = time.perf_counter()
+        self.room = self.block * m
+        # Weights of dense rows stand on top of a stack, with room for a block of rows below them.
+        below = 0 if problem.is_sparse else self.block
+        self.stack = np.zeros((problem.shape[0] + below, problem.shape[1]), problem.dtype)
+        self.weights = self.stack[: problem.shape[0]]
+        is_small = (m + self.block) * self.block * problem.d < SMALL_PRODUCT
+        self.blas = ThreadpoolController()
+        self.blas_threads = 1 if is_small else n_threads()
         if duals is None:
-            self.duals = empty_duals(n, 4 * n + self.block * m)
-            self.weights = np.zeros(problem.shape, problem.dtype)
+            self.duals = empty_duals(n, 4 * n + self.room)
             self.dual = 0.0
         else:
             self.duals = Duals._make(part.copy() for part in duals)  # The earlier result stays.
             exact = rebuild_weights(problem.rows, problem.examples, duals, problem.shape)
-            self.weights = exact.astype(problem.dtype)
+            self.weights[...] = exact
             dual_sum = float(sum_of_dual_values(loss, problem.examples, duals))
             self.dual = dual_sum - 0.5 * float(np.vdot(exact, exact))
 
@@ -127,57 +139,52 @@ class SDCA:
         self.is_certified = False
         order = self.rng.permutation(self.members)
         sums = np.zeros(2)
-        if self.problem.is_sparse:
-            self._sequential(order, sums)
-        else:
-            self._blocks(order, sums)
+        work = self._sequential if self.problem.is_sparse else self._blocks
+        with self._timed("full"), self.blas.limit(limits=self.blas_threads, user_api="blas"):
+            self._in_segments(work, order, sums)
         self.dual += float(sums[0])
         self.n_passes += 1
         return float(sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
 
-    def _sequential(self, order: NDArray[np.int64], sums: Floats) -> None:
-        for start in range(0, order.size, self.block):
-            self.duals = with_room(self.duals, self.block * self.problem.m)
-            sequential_pass(
-                self.loss,
-                self.problem.rows,
-                self.weights,
-                order[start : start + self.block],
-                self.problem.examples,
-                self.duals,
-                self.candidates,
-                self.changes,
-                self.scratch,
-                sums,
-            )
+    def _in_segments(
+        self, work: Callable[[Indices, Floats], int], order: Indices, sums: Floats
+    ) -> None:
+        """Call `work`, which returns how far it came before the log of the duals was full."""
+        start = 0
+        while start < order.size:
+            self.duals = with_room(self.duals, self.room)
+            start += work(order[start : start + SEGMENT], sums)
 
-    def _blocks(self, order: NDArray[np.int64], sums: Floats) -> None:
-        rows, m, dtype = self.problem.rows, self.problem.m, self.problem.dtype
-        x_buffer = np.empty((self.block, self.problem.d), dtype)
-        score_buffer = np.empty((self.block, m), dtype)
-        for start in range(0, order.size, self.block):
-            index = order[start : start + self.block]
-            self.duals = with_room(self.duals, self.block * m)
-            with self._timed("products"):
-                x, scores = x_buffer[: index.size], score_buffer[: index.size]
-                gather_rows(rows.x, rows.bias, index, x)  # type: ignore[union-attr]
-                np.dot(x, self.weights.T, out=scores)
-                gram = np.dot(x, x.T)
-            with self._timed("steps"):
-                block_pass(
-                    self.loss,
-                    scores,
-                    gram,
-                    index,
-                    self.problem.examples,
-                    self.duals,
-                    self.candidates,
-                    self.changes,
-                    self.scratch,
-                    sums,
-                )
-            with self._timed("updates"):
-                add_changes(self.weights, x, self.changes, index.size)
+    def _sequential(self, index: Indices, sums: Floats) -> int:
+        return sequential_pass(
+            self.loss,
+            self.problem.rows,
+            self.weights,
+            index,
+            self.problem.examples,
+            self.duals,
+            self.candidates,
+            self.changes,
+            self.scratch,
+            self.scores[: self.problem.m],
+            sums,
+        )
+
+    def _blocks(self, index: Indices, sums: Floats) -> int:
+        return block_pass(
+            self.loss,
+            self.problem.rows,
+            index,
+            self.block,
+            self.stack,
+            self.scores,
+            self.problem.examples,
+            self.duals,
+            self.candidates,
+            self.changes,
+            self.scratch,
+            sums,
+        )
 
     def active_pass(self, least: float = 0.0) -> float:
         """Step on the classes in play of all examples; return the gain in the dual.
@@ -187,24 +194,24 @@ class SDCA:
         self.is_certified = False
         order = self.rng.permutation(self.members)
         sums = np.zeros(2)
+
+        def work(index: Indices, sums: Floats) -> int:
+            return active_pass(
+                self.loss,
+                self.problem.rows,
+                self.weights,
+                index,
+                self.problem.examples,
+                self.duals,
+                self.candidates,
+                self.changes,
+                self.scratch,
+                least,
+                sums,
+            )
+
         with self._timed("active"):
-            for start in range(0, order.size, SEGMENT):
-                segment = order[start : start + SEGMENT]
-                in_play = self.duals.count[segment] + self.candidates.count[segment]
-                self.duals = with_room(self.duals, int(in_play.sum()))
-                active_pass(
-                    self.loss,
-                    self.problem.rows,
-                    self.weights,
-                    segment,
-                    self.problem.examples,
-                    self.duals,
-                    self.candidates,
-                    self.changes,
-                    self.scratch,
-                    least,
-                    sums,
-                )
+            self._in_segments(work, order, sums)
         self.dual += float(sums[0])
         self.n_passes += 1
         return float(sums[0])
@@ -218,7 +225,7 @@ class SDCA:
         problem = self.problem
         with self._timed("certificates"):
             exact = rebuild_weights(problem.rows, problem.examples, self.duals, problem.shape)
-            self.weights = exact.astype(problem.dtype)
+            self.weights[...] = exact
             model = (exact if average is None else average).astype(problem.dtype)
             certificate = certify(
                 self.loss,
@@ -272,7 +279,7 @@ class SDCA:
             relative = gap / max(abs(primal), TINY)
             if report is not None:
                 report(self.n_passes, self.elapsed, relative)
-            average = self._active_passes(gap) if self.use_active else None
+            average = self._active_passes() if self.use_active else None
             if hope * relative <= tol:
                 certificate = self.certify(average)
                 if certificate.relative_gap <= tol:
@@ -284,16 +291,17 @@ class SDCA:
             if self.elapsed >= self.options.max_time:
                 return Status.MAX_TIME
 
-    def _active_passes(self, gap: float) -> Floats | None:
+    def _active_passes(self) -> Floats | None:
         """Make active passes while they pay; return the average of the weights after them."""
-        least = LEAST_GAIN * gap / max(self.members.size, 1)
         total = np.zeros(self.weights.shape)
-        for done in range(1, self.options.max_active + 1):
+        least, largest = 0.0, 0.0
+        for done in range(self.options.max_active):
             if self.n_passes >= self.options.max_iter or self.elapsed >= self.options.max_time:
-                return total / (done - 1) if done > 1 else None
+                return total / done if done else None
             gain = self.active_pass(least)
             total += self.weights
-            gap -= gain
-            if gain <= 1e-3 * max(gap, 0.0):
+            largest = max(largest, gain)
+            least = IDLE * gain / max(self.members.size, 1)
+            if gain <= WORTHWHILE * largest:
                 break
-        return total / done
+        return total / (done + 1)

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from topksvm._threads import n_threads, thread_limit
 from topksvm.losses import LOSSES
+from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._lbfgs import LBFGS
 from topksvm.solvers._problem import make_problem
 from topksvm.solvers._result import Result, Status
@@ -88,8 +89,7 @@ def solve(
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        Never written; copied only if it is in Fortran order or has repeated CSR entries. It is
-        trusted to be finite and of the right shape: :class:`~topksvm.TopKLinearSVC` checks that.
+        Never written; copied only if it is in Fortran order or has repeated CSR entries.
     y : array of shape (n,)
         Labels from 0 to ``n_classes - 1``.
     loss : str
@@ -138,24 +138,68 @@ def solve(
     >>> result.weights.shape, result.certificate.relative_gap <= 1e-3
     ((3, 5), True)
     """
-    labels = np.asarray(y)
-    m = int(labels.max()) + 1 if n_classes is None else n_classes
+    X = check_rows(X)
+    labels, m = check_labels(y, X.shape[0], n_classes)
+    weights = check_weights(C, X.shape[0])
+    check_budget(tol, max_iter, max_time)
+    return solve_checked(
+        X,
+        labels,
+        m,
+        weights,
+        loss,
+        k=k,
+        smoothing=smoothing,
+        solver=solver,
+        bias=bias,
+        n_jobs=n_jobs,
+        warm=warm,
+        report=report,
+        options=SDCAOptions(
+            tol,
+            max_iter,
+            np.inf if max_time is None else float(max_time),
+            block_size,
+            active,
+            seed=seed,
+        ),
+    )
+
+
+def solve_checked(
+    X: Any,
+    labels: NDArray[np.integer[Any]],
+    m: int,
+    C: Floats,
+    loss: str,
+    *,
+    k: int,
+    smoothing: float,
+    solver: str,
+    bias: float,
+    n_jobs: int | None,
+    warm: Result | None,
+    report: Any,
+    options: SDCAOptions,
+) -> Result:
+    """Solve as :func:`solve` does, for data that have been checked."""
     parts = make_loss(loss, k, smoothing)
     if not 1 <= k < m:
         raise ValueError(f"k = {k} but there are {m} classes; k must be between 1 and {m - 1}.")
     chosen = choose_solver(solver, loss, parts)
-    weights_of_examples = np.broadcast_to(np.asarray(C, dtype=np.float64), labels.shape)
     threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
     with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
-        problem = make_problem(X, labels, weights_of_examples, m, bias)
-        limit = np.inf if max_time is None else float(max_time)
-        if chosen == "lbfgs":
-            start = None if warm is None else warm.weights
-            return LBFGS(
-                parts, problem, tol=tol, max_iter=max_iter, max_time=limit, weights=start
-            ).run(report)
-        options = SDCAOptions(tol, max_iter, limit, block_size, active, seed=seed)
-        return SDCA(parts, problem, options, None if warm is None else warm.duals).run(report)
+        problem = make_problem(X, labels, C, m, bias)
+        if chosen == "sdca":
+            return SDCA(parts, problem, options, None if warm is None else warm.duals).run(report)
+        return LBFGS(
+            parts,
+            problem,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            max_time=options.max_time,
+            weights=None if warm is None else warm.weights,
+        ).run(report)
 
 
 def warn_unless_solved(result: Result, tol: float, stacklevel: int = 3) -> None:
