@@ -17,13 +17,13 @@ SETTINGS = {"C": 0.1, "random_state": 0}
 def solved(monkeypatch):
     """The X that reaches the solver."""
     seen = []
-    solve = linear.solve
+    solve = linear.solve_checked
 
     def spy(X, *args, **kwargs):
         seen.append(X)
         return solve(X, *args, **kwargs)
 
-    monkeypatch.setattr(linear, "solve", spy)
+    monkeypatch.setattr(linear, "solve_checked", spy)
     return seen
 
 

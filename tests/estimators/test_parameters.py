@@ -157,13 +157,13 @@ def test_dtype_acts(dtype):
 
 def test_n_jobs_acts(monkeypatch):
     seen = []
-    solve = linear.solve
+    solve = linear.solve_checked
 
     def spy(*args, **kwargs):
         seen.append(kwargs["n_jobs"])
         return solve(*args, **kwargs)
 
-    monkeypatch.setattr(linear, "solve", spy)
+    monkeypatch.setattr(linear, "solve_checked", spy)
     monkeypatch.setenv("TOPKSVM_NUM_THREADS", "3")
     X, y = problem()
     models = [fit(X, y, n_jobs=n, tol=1e-3) for n in (None, 1, -1, -2, -9)]

@@ -77,13 +77,13 @@ def test_changed_data_is_right(change, monkeypatch):
     X, y = problem()
     model = TopKLinearSVC(warm_start=True, **HINGE).fit(X, y)
     starts = []
-    solve = linear.solve
+    solve = linear.solve_checked
 
     def spy(*args, warm, **kwargs):
         starts.append(warm is not None)
         return solve(*args, warm=warm, **kwargs)
 
-    monkeypatch.setattr(linear, "solve", spy)
+    monkeypatch.setattr(linear, "solve_checked", spy)
     X, y, warm = changes()[change]
     model.fit(X, y)
     assert starts == [warm]
@@ -110,7 +110,7 @@ def test_the_start_is_left_as_it_was(monkeypatch):
 
     model.set_params(C=0.01)
     with monkeypatch.context() as patch:
-        patch.setattr(linear, "solve", fail)
+        patch.setattr(linear, "solve_checked", fail)
         with pytest.raises(MemoryError):
             model.fit(X, y)
     assert pickle.dumps(model._last_fit) == before

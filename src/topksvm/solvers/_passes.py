@@ -45,7 +45,7 @@ def block_pass(
         # One column for each example: its scores, then its row of the Gram matrix.
         products = scores[: (m + n) * n].reshape(m + n, n)
         np.dot(stack[: m + n], x.T, products)
-        end = 0
+        end = np.int64(0)  # A plain 0 would be compiled for as a special case.
         for left in range(0, n, GROUP):
             right = min(left + GROUP, n)
             transpose_columns(products, left, right, group)
@@ -160,14 +160,14 @@ def sequential_pass(
     """Step on the examples `index` one by one on all classes; return how many were done."""
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    scores = borrow(scores)
+    scores, start = borrow(scores), np.int64(0)
     for done in range(index.size):
         if duals.used[0] + scores.size > duals.classes.size:
             return done
         i = index[done]
         scores_of_all(rows, weights, i, scores)
         gain, loss_value, end = full_step(
-            loss, i, 0, scores, examples, duals, candidates, changes, 0, scratch
+            loss, i, done, scores, examples, duals, candidates, changes, start, scratch
         )
         for p in range(end):
             add_row(rows, weights, i, changes.classes[p], changes.values[p])
@@ -186,7 +186,7 @@ def active_pass(
     """
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    row, chosen = scratch.row, scratch.chosen
+    row, chosen, start = scratch.row, scratch.chosen, np.int64(0)
     for done in range(index.size):
         i = index[done]
         if candidates.idle[i]:
@@ -197,7 +197,9 @@ def active_pass(
         chosen[n] = examples.labels[i]
         scores_at(rows, weights, i, chosen, n + 1, row)
         base = np.float64(row[n])
-        gain, end = take_step(loss, i, 0, row[:n], n, base, examples, duals, changes, 0, scratch)
+        gain, end = take_step(
+            loss, i, done, row[:n], n, base, examples, duals, changes, start, scratch
+        )
         for p in range(end):
             add_row(rows, weights, i, changes.classes[p], changes.values[p])
         candidates.idle[i] = gain < least

@@ -202,29 +202,39 @@ def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end,
     row, m, label = scratch.row, scores.size, examples.labels[i]
     base = np.float64(scores[label])
     scores[label] = -np.inf
+    n, others = find_in_play(i, scores, duals, candidates, scratch)
+    if 2 * n >= m or n == 0:
+        n, others = choose_all(i, m, label, duals, scratch), 0
+    while True:
+        for j in range(n):
+            row[j] = scores[scratch.chosen[j]]
+        loss_value = value(loss, row[:n], base, scratch.lanes, scratch.c, scratch.ranked)
+        gain, new_end = take_step(
+            loss, i, owner, row[: n + others], n, base, examples, duals, changes, end, scratch
+        )
+        if new_end >= 0:
+            return gain, loss_value, new_end
+        n, others = choose_all(i, m, label, duals, scratch), 0
+
+
+@kernel
+def find_in_play(i, scores, duals, candidates, scratch):
+    """List the classes in play of example `i` anew from its scores; return how many, and 1.
+
+    The 1 is the entry after them, ``scratch.row[n]``, which bounds the scores of all others. If
+    no candidates are wanted, or there are NaNs, both are 0.
+    """
     wanted = candidates.classes.shape[1]
-    if wanted > 0:
-        floor = find_floor(i, scores, wanted, duals, scratch)
-        n = positions_above(scores, floor, scratch.positions)
-        if n >= wanted:  # Not so only if there are NaNs.
-            note_candidates(i, n, scores, candidates, scratch)
-        n = choose_above(i, n, duals, scratch)
-        if 2 * n < m:
-            for j in range(n):
-                row[j] = scores[scratch.chosen[j]]
-            row[n] = floor
-            loss_value = value(loss, row[:n], base, scratch.lanes, scratch.c, scratch.ranked)
-            gain, new_end = take_step(
-                loss, i, owner, row[: n + 1], n, base, examples, duals, changes, end, scratch
-            )
-            if new_end >= 0:
-                return gain, loss_value, new_end
-    n = choose_all(i, m, label, duals, scratch)
-    for j in range(n):
-        row[j] = scores[scratch.chosen[j]]
-    loss_value = value(loss, row[:n], base, scratch.lanes, scratch.c, scratch.ranked)
-    gain, end = take_step(loss, i, owner, row[:n], n, base, examples, duals, changes, end, scratch)
-    return gain, loss_value, end
+    if wanted == 0:
+        return 0, 0
+    floor = find_floor(i, scores, wanted, duals, scratch)
+    n = positions_above(scores, floor, scratch.positions)
+    if n < wanted:
+        return 0, 0
+    note_candidates(i, n, scores, candidates, scratch)
+    n = choose_above(i, n, duals, scratch)
+    scratch.row[n] = floor
+    return n, 1
 
 
 @kernel
