@@ -26,7 +26,10 @@ def value(loss, row, base, lanes, c, ranked):
 
 @dispatched
 def gradient(loss, row, base, out, lanes, c, ranked):
-    """Write the derivative of ``phi`` by ``h`` to ``out[: row.size]``; smooth losses only."""
+    """Write the derivative of ``phi`` by ``h`` to ``out[: row.size]`` and return ``phi(h)``.
+
+    Smooth losses only. One function for both, as they share most of the work.
+    """
     return loss.gradient(loss, row, base, out, lanes, c, ranked)
 
 

@@ -56,9 +56,14 @@ def hinge_value(loss, row, base, lanes, c, ranked):
 
 def hinge_gradient(loss, row, base, out, lanes, c, ranked):
     """Write the derivative of the smoothed loss, a point of ``Delta(1)``, to `out`."""
-    shift, t, u = thresholds(loss, row, 1.0 - base, loss.smoothing, 0.0, lanes, c, ranked)
+    offset, gamma = 1.0 - base, loss.smoothing
+    shift, t, u = thresholds(loss, row, offset, gamma, 0.0, lanes, c, ranked)
+    total = 0.0
     for j in range(row.size):
-        out[j] = min(max((row[j] - shift) - t, 0.0), u) / loss.smoothing
+        p = min(max((row[j] - shift) - t, 0.0), u)
+        total += p * ((row[j] + offset) - 0.5 * p)
+        out[j] = p / gamma
+    return total / gamma
 
 
 def hinge_dual_value(loss, values, n, C):

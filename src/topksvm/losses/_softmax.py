@@ -45,18 +45,12 @@ class Softmax(NamedTuple):
     @staticmethod
     def value(loss, row, base, lanes, c, ranked):  # noqa: ARG004 (the contract's signature)
         """Return ``phi(h)``."""
-        top = max(0.0, np.float64(largest(row, 0, row.size)) - base)
-        total = 0.0
-        for j in range(row.size):
-            total += math.exp((np.float64(row[j]) - base) - top)
-        if top == 0.0:
-            return math.log1p(total)  # Keeps the digits of a small loss.
-        return top + math.log(total + math.exp(-top))
+        return probabilities(row, base, c)
 
     @staticmethod
     def gradient(loss, row, base, out, lanes, c, ranked):  # noqa: ARG004
         """Write the probabilities of the wrong classes to `out`."""
-        probabilities(row, base, out)
+        return probabilities(row, base, out)
 
     @staticmethod
     def dual_value(loss, values, n, C):  # noqa: ARG004
@@ -95,14 +89,17 @@ def scaled_entropy(values, n, C):
 
 @kernel
 def probabilities(row, base, out):
-    """Write ``exp(h_j) / (1 + sum_l exp(h_l))`` to `out`."""
+    """Write ``exp(h_j) / (1 + sum_l exp(h_l))`` to `out`; return the log of the denominator."""
     top = max(0.0, np.float64(largest(row, 0, row.size)) - base)
-    total = math.exp(-top)
+    others = 0.0
     for j in range(row.size):
         out[j] = math.exp((np.float64(row[j]) - base) - top)
-        total += out[j]
+        others += out[j]
+    total = others + math.exp(-top)
     for j in range(row.size):
         out[j] /= total
+    # The first keeps the digits of a small loss.
+    return math.log1p(others) if top == 0.0 else top + math.log(total)
 
 
 @kernel

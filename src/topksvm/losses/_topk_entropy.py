@@ -57,6 +57,7 @@ class TopKEntropy(NamedTuple):
             if row[j] <= level:
                 q = density * math.exp(np.float64(row[j]) - level)
             out[j] = S * q
+        return max(log_odds, 0.0) + math.log1p(math.exp(-abs(log_odds)))
 
     @staticmethod
     def dual_value(loss, values, n, C):  # noqa: ARG004 (the contract's signature)

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from topksvm._numba import kernel
+from topksvm._numba import borrow, kernel
 from topksvm._threads import map_row_ranges
-from topksvm.losses._contract import dual_value, gradient, value
+from topksvm.losses._contract import dual_value, gradient
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Check, Result, Status
@@ -25,6 +25,9 @@ from topksvm.solvers._rows import DenseRows
 from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
+
+
+TINY_SHARE = 1e-30
 
 
 class _Stop(Exception):  # noqa: N818
@@ -40,10 +43,11 @@ class Objective:
         self.block = max(256, min(problem.n, (1 << 22) // problem.m))
         self.n_evaluations = 0
 
-    def evaluate(self, weights: Floats) -> tuple[Certificate, Floats]:
+    def evaluate(self, weights: Floats, *, is_proof: bool = False) -> tuple[Certificate, Floats]:
         """Return primal and dual objective and the gradient at `weights` ``(m, d)``.
 
-        Computed in the precision of `weights`; sums over examples are float64.
+        Computed in the precision of `weights`; sums over examples are float64. For a proof, the
+        dual objective follows its definition.
         """
         problem, dtype = self.problem, weights.dtype
         losses, duals = 0.0, 0.0
@@ -52,7 +56,7 @@ class Objective:
             stop = min(start + self.block, problem.n)
             x = self._rows(start, stop, dtype)
             scores = self._scores(x, weights)
-            part = self._losses(start, stop, scores)
+            part = self._losses(start, stop, scores, is_proof)
             losses += part[0]
             duals += part[1]
             # The scores have become the derivatives by them.
@@ -92,11 +96,11 @@ class Objective:
             return back
         return np.hstack([back, bias * coefficients.sum(axis=0, dtype=np.float64)[:, None]])
 
-    def _losses(self, start: int, stop: int, scores: Floats) -> tuple[float, float]:
+    def _losses(self, start: int, stop: int, scores: Floats, is_proof: bool) -> tuple[float, float]:
         def work(i: int, j: int) -> tuple[float, float]:
             scratch = make_scratch(self.problem.m, scores.dtype)
             losses, duals = differentiate(
-                self.loss, scores[i:j], start + i, self.problem.examples, scratch
+                self.loss, scores[i:j], start + i, self.problem.examples, scratch, is_proof
             )
             return float(losses), float(duals)
 
@@ -105,32 +109,37 @@ class Objective:
 
 
 @kernel
-def differentiate(loss, scores, first, examples, scratch):
+def differentiate(loss, scores, first, examples, scratch, is_proof):
     """Replace the scores of examples from `first` on by the derivatives of ``C_i phi`` by them.
 
-    Return the sum of the losses and of the dual values at the derivatives.
+    Return the sum of the losses and of the dual values at the derivatives. The latter from their
+    definition if it is for a proof, else by the equality ``phi(h) + omega(b) = <h, b>`` at
+    ``b = phi'(h)``, which needs no logarithms but trusts the derivative.
     """
+    scores, examples, scratch = borrow(scores), borrow(examples), borrow(scratch)
     losses, duals = 0.0, 0.0
     last = scores.shape[1] - 1
     out = scratch.values
+    tiny = TINY_SHARE  # Numbers below the normal ones are no use and slow down the products.
     for b in range(scores.shape[0]):
         i = first + b
         C, label = examples.C[i], examples.labels[i]
         if C == 0.0:
             scores[b, :] = 0.0
             continue
-        base = scores[b, label]
+        base = np.float64(scores[b, label])
         scores[b, label] = scores[b, last]
         row = scores[b, :last]
-        losses += C * value(loss, row, base, scratch.lanes, scratch.c, scratch.ranked)
-        gradient(loss, row, base, out, scratch.lanes, scratch.c, scratch.ranked)
-        total = 0.0
+        loss_value = C * gradient(loss, row, base, out, scratch.lanes, scratch.c, scratch.ranked)
+        total, linear = 0.0, 0.0
         for j in range(last):
-            out[j] *= C
-            total += out[j]
-        duals += dual_value(loss, out, last, C)
-        for j in range(last):
-            scores[b, j] = out[j]
+            x = C * out[j] if out[j] > tiny else 0.0
+            linear += x * (row[j] - base)
+            total += x
+            out[j] = x
+            row[j] = x
+        losses += loss_value
+        duals += dual_value(loss, out, last, C) if is_proof else loss_value - linear
         scores[b, last] = out[label] if label < last else -total
         scores[b, label] = -total
     return losses, duals
@@ -177,7 +186,7 @@ class LBFGS:
                     "ftol": 0.0,
                     "gtol": 0.0,
                     "maxls": 40,
-                    "maxcor": 20,
+                    "maxcor": 10,
                 },
             )
         except _Stop:
@@ -213,9 +222,7 @@ class LBFGS:
 
     def _confirm(self, weights: Floats) -> bool:
         """Certify `weights` in float64, and keep the certificate."""
-        found, _ = self.objective.evaluate(weights.astype(np.float64))
-        if self.problem.dtype == np.float64:
-            found = Certificate(found.primal, max(found.dual, self.best_dual))
+        found, _ = self.objective.evaluate(weights.astype(np.float64), is_proof=True)
         self.best = found, weights.copy()
         self.history.append(
             Check(
