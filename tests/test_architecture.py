@@ -16,6 +16,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     "": 0,  # topksvm itself
     "_files": 0,
+    "_matplotlib": 0,
     "_numba": 0,
     "_threads": 0,
     "metrics": 0,
@@ -24,6 +25,7 @@ LAYERS = {
     "solvers": 3,
     "estimators": 4,
     "experiments": 6,
+    "plotting": 6,
     "cli": 7,
     "__main__": 8,
 }

@@ -7,9 +7,14 @@ from typing import Any as _Any
 __version__ = _version("topksvm")
 
 # Imported when first used: the command line starts without compiling or loading kernels.
-_HOMES = {"TopKLinearSVC": "topksvm.estimators", "solve": "topksvm.solvers"}
+_HOMES = {
+    "TopKLinearSVC": "topksvm.estimators",
+    "TopKLinearSVCCV": "topksvm.estimators",
+    "path": "topksvm.solvers",
+    "solve": "topksvm.solvers",
+}
 
-__all__ = ["TopKLinearSVC", "__version__", "solve"]
+__all__ = ["TopKLinearSVC", "TopKLinearSVCCV", "__version__", "path", "solve"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,5 +1,6 @@
 """scikit-learn estimators."""
 
 from topksvm.estimators._linear import TopKLinearSVC
+from topksvm.estimators._linear_cv import TopKLinearSVCCV
 
-__all__ = ["TopKLinearSVC"]
+__all__ = ["TopKLinearSVC", "TopKLinearSVCCV"]

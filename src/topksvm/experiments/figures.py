@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._matplotlib import BRIGHT, import_pyplot
 from topksvm.experiments.scaling import Measurement
 from topksvm.projections import project_topk_simplex
 
@@ -16,7 +17,7 @@ __all__ = ["draw_scaling", "draw_simplices", "topk_simplex_vertices"]
 
 Points = NDArray[np.float64]
 
-_COLOURS = {1: "#4477aa", 2: "#ccbb44", 3: "#ee6677"}  # Paul Tol's bright scheme.
+_COLOURS = {1: BRIGHT["blue"], 2: BRIGHT["yellow"], 3: BRIGHT["red"]}
 
 
 def topk_simplex_vertices(m: int, k: int) -> Points:
@@ -35,7 +36,7 @@ def draw_simplices(*, seed: int = 0, points: int = 300) -> Any:
     The facets come from the vertices; the dots are projections of random points from outside, so
     the picture also shows that the code projects onto the set that the theory names.
     """
-    plt = _pyplot()
+    plt = import_pyplot(backend="Agg")
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
     from scipy.spatial import ConvexHull
 
@@ -66,7 +67,7 @@ def draw_simplices(*, seed: int = 0, points: int = 300) -> Any:
 
 def draw_scaling(measurements: Sequence[Measurement]) -> Any:
     """Draw time against dimension, log-log, and return the matplotlib figure."""
-    plt = _pyplot()
+    plt = import_pyplot(backend="Agg")
     figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     dimensions = [m.dimension for m in measurements]
     markers = iter("sovD^")
@@ -83,16 +84,3 @@ def draw_scaling(measurements: Sequence[Measurement]) -> Any:
     axes.grid(visible=True, which="major", alpha=0.3)
     axes.legend(frameon=False)
     return figure
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError(
-            "Plots need matplotlib, which is not installed: pip install 'topksvm[plot]'."
-        ) from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt

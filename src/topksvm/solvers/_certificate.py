@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._numba import kernel
+from topksvm._numba import borrow, kernel
 from topksvm.losses._contract import dual_value, value
 from topksvm.solvers._rows import DenseRows, add_row, gather_rows, scores_of_all
 
@@ -56,13 +56,40 @@ def rebuild_weights(rows: Any, examples: Any, duals: Any, shape: tuple[int, int]
     return weights
 
 
+SCALES = 1.0 + np.array([0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
+"""Factors of the weights among which the best is certified.
+
+Where the classes can be separated, weights close to the optimum violate the margins by a little,
+which costs `C` times that little. Weights that are larger by a little do not.
+"""
+
+
 def certify(
-    loss: Any, rows: Any, examples: Any, duals: Any, weights: Floats, exact: Floats, scratch: Any
-) -> Certificate:
-    """Return the certificate of `weights`, given the weights `exact` that belong to the duals."""
-    wide = weights.astype(np.float64, copy=False)
-    losses = _sum_of_losses(loss, rows, examples, wide, scratch)
-    primal = 0.5 * float(np.vdot(wide, wide)) + losses
+    loss: Any,
+    rows: Any,
+    examples: Any,
+    duals: Any,
+    weights: Floats,
+    exact: Floats,
+    scratch: Any,
+    scales: Floats = SCALES,
+) -> tuple[Certificate, Floats]:
+    """Return a certificate, and the weights that it is for: the best of `scales` times `weights`.
+
+    `exact` are the weights that belong to the duals.
+    """
+    squares = 0.5 * float(np.vdot(wide := weights.astype(np.float64), wide))
+    losses = _sums_of_losses(loss, rows, examples, wide, scales, scratch)
+    best = int(np.argmin(scales**2 * squares + losses))
+    primal = squares + float(losses[0])
+    if best > 0:
+        larger = (scales[best] * wide).astype(weights.dtype)
+        wide = larger.astype(np.float64)
+        # Again, as the larger weights are rounded: exactly those that the user gets are judged.
+        again = _sums_of_losses(loss, rows, examples, wide, scales[:1], scratch)
+        value = 0.5 * float(np.vdot(wide, wide)) + float(again[0])
+        if value < primal:
+            primal, weights = value, larger
     dual = sum_of_dual_values(loss, examples, duals) - 0.5 * float(np.vdot(exact, exact))
     certificate = Certificate(primal, dual)
     if certificate.relative_gap < -1e-9:
@@ -70,59 +97,61 @@ def certify(
             f"The duality gap is negative: primal {primal!r} is below dual {dual!r}. This is a bug "
             "in topksvm; please report it with the data."
         )
-    return certificate
+    return certificate, weights
 
 
-def _sum_of_losses(loss: Any, rows: Any, examples: Any, weights: Floats, scratch: Any) -> float:
+def _sums_of_losses(
+    loss: Any, rows: Any, examples: Any, weights: Floats, scales: Floats, scratch: Any
+) -> Floats:
+    """Return the weighted sum of the losses for each of `scales` times the weights."""
+    totals = np.zeros(scales.size)
     n = examples.labels.size
     if not isinstance(rows, DenseRows):
-        return float(sum_of_losses_sparse(loss, rows, examples, weights, scratch))
+        add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch)
+        return totals
     block = max(1, min(n, (1 << 22) // max(weights.shape)))
     x = np.empty((block, weights.shape[1]))
-    total = 0.0
     for start in range(0, n, block):
         stop = min(start + block, n)
         gather_rows(rows, start, stop, x)
         scores = x[: stop - start] @ weights.T
-        total += sum_of_losses(loss, start, scores, examples, scratch)
-    return total
+        add_losses(loss, start, scores, examples, scales, totals, scratch)
+    return totals
 
 
 @kernel
-def sum_of_losses(loss, first, scores, examples, scratch):
-    """Return the weighted sum of the losses of the examples from `first` on from their scores."""
-    total = 0.0
-    last = scores.shape[1] - 1
+def add_losses(loss, first, scores, examples, scales, totals, scratch):
+    """Add the weighted losses of the examples from `first` on at each scale of their `scores`."""
+    scores, examples, scratch = borrow(scores), borrow(examples), borrow(scratch)
     for b in range(scores.shape[0]):
-        i = first + b
-        if examples.C[i] == 0.0:
-            continue
-        label = examples.labels[i]
-        base = scores[b, label]
-        scores[b, label] = scores[b, last]
-        total += examples.C[i] * value(
-            loss, scores[b, :last], base, scratch.lanes, scratch.c, scratch.ranked
-        )
-    return total
+        add_loss(loss, first + b, scores[b], examples, scales, totals, scratch)
 
 
 @kernel
-def sum_of_losses_sparse(loss, rows, examples, weights, scratch):
-    """Return the weighted sum of the losses of all examples."""
-    total = 0.0
-    last = weights.shape[1] - 1
-    scores = np.empty(last + 1)
+def add_loss(loss, i, scores, examples, scales, totals, scratch):
+    """Add the weighted loss of example `i`; its scores are overwritten."""
+    C, last, label = examples.C[i], scores.size - 1, examples.labels[i]
+    if C == 0.0:
+        return
+    base = scores[label]
+    scores[label] = scores[last]
+    row = scratch.row[:last]
+    for s in range(scales.size):
+        for j in range(last):
+            row[j] = scales[s] * scores[j]
+        loss_value = value(loss, row, scales[s] * base, scratch.lanes, scratch.c, scratch.ranked)
+        totals[s] += C * loss_value
+
+
+@kernel
+def add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch):
+    """Add the weighted losses of all examples, sparse rows, at each scale of the weights."""
+    rows, examples, scratch = borrow(rows), borrow(examples), borrow(scratch)
+    scores = np.empty(weights.shape[1])
     for i in range(examples.labels.size):
-        if examples.C[i] == 0.0:
-            continue
-        scores_of_all(rows, weights, i, scores)
-        label = examples.labels[i]
-        base = scores[label]
-        scores[label] = scores[last]
-        total += examples.C[i] * value(
-            loss, scores[:last], base, scratch.lanes, scratch.c, scratch.ranked
-        )
-    return total
+        if examples.C[i] != 0.0:
+            scores_of_all(rows, weights, i, scores)
+            add_loss(loss, i, scores, examples, scales, totals, scratch)
 
 
 @kernel

@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from topksvm._threads import n_threads
 from topksvm.solvers._certificate import (
+    SCALES,
     Certificate,
     certify,
     rebuild_weights,
@@ -101,6 +102,7 @@ class SDCA:
         self.seconds: dict[str, float] = defaultdict(float)
         self.history: list[Check] = []
         self.n_passes = 0
+        self.last_check = 0
         self.is_certified = False
         self.start_time = time.perf_counter()
         self.room = self.block * m
@@ -216,7 +218,7 @@ class SDCA:
         self.n_passes += 1
         return float(sums[0])
 
-    def certify(self, average: Floats | None = None) -> Certificate:
+    def certify(self, average: Floats | None = None, scales: Floats = SCALES) -> Certificate:
         """Rebuild the weights from the duals and certify them, or the `average` in their stead.
 
         The dual objective converges before the primal one, which jumps about as the examples are
@@ -227,7 +229,7 @@ class SDCA:
             exact = rebuild_weights(problem.rows, problem.examples, self.duals, problem.shape)
             self.weights[...] = exact
             model = (exact if average is None else average).astype(problem.dtype)
-            certificate = certify(
+            certificate, model = certify(
                 self.loss,
                 problem.rows,
                 problem.examples,
@@ -235,10 +237,12 @@ class SDCA:
                 model,
                 exact,
                 self.wide_scratch,
+                scales,
             )
         self.dual = certificate.dual
         self.certified = model, certificate
         self.is_certified = True
+        self.last_check = self.n_passes
         self.history.append(
             Check(
                 self.n_passes,
@@ -280,12 +284,15 @@ class SDCA:
             if report is not None:
                 report(self.n_passes, self.elapsed, relative)
             average = self._active_passes() if self.use_active else None
-            if hope * relative <= tol:
-                certificate = self.certify(average)
+            # The estimate knows nothing of larger weights, so look now and then in any case.
+            is_near, is_due = hope * relative <= tol, self.n_passes > 1.5 * self.last_check + 100
+            if is_near or is_due:
+                certificate = self.certify(average, SCALES[:1] if is_near else SCALES)
                 if certificate.relative_gap <= tol:
                     return Status.SOLVED
-                # The estimate was too hopeful: ask for as much more as it was wrong by.
-                hope = max(hope, min(4.0 * hope, 1.1 * certificate.gap / max(gap, TINY)))
+                if is_near:
+                    # It was too hopeful: ask for as much more as it was wrong by.
+                    hope = max(hope, min(4.0 * hope, 1.1 * certificate.gap / max(gap, TINY)))
             if self.n_passes >= self.options.max_iter:
                 return Status.MAX_ITER
             if self.elapsed >= self.options.max_time:

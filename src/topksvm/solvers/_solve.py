@@ -14,7 +14,7 @@ from topksvm._threads import n_threads, thread_limit
 from topksvm.losses import LOSSES
 from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._lbfgs import LBFGS
-from topksvm.solvers._problem import make_problem
+from topksvm.solvers._problem import Problem, make_problem
 from topksvm.solvers._result import Result, Status
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 
@@ -190,19 +190,31 @@ def solve_checked(
     threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
     with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
         problem = make_problem(X, labels, C, m, bias)
-        if chosen == "sdca":
-            return SDCA(parts, problem, options, None if warm is None else warm.duals).run(report)
-        return LBFGS(
-            parts,
-            problem,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            max_time=options.max_time,
-            weights=None if warm is None else warm.weights,
-        ).run(report)
+        return run_solver(chosen, parts, problem, options, warm, report)
 
 
-def warn_unless_solved(result: Result, tol: float, stacklevel: int = 3) -> None:
+def run_solver(
+    solver: str,
+    loss: Any,
+    problem: Problem,
+    options: SDCAOptions,
+    warm: Result | None = None,
+    report: Any = None,
+) -> Result:
+    """Run ``"sdca"`` or ``"lbfgs"``."""
+    if solver == "sdca":
+        return SDCA(loss, problem, options, None if warm is None else warm.duals).run(report)
+    return LBFGS(
+        loss,
+        problem,
+        tol=options.tol,
+        max_iter=options.max_iter,
+        max_time=options.max_time,
+        weights=None if warm is None else warm.weights,
+    ).run(report)
+
+
+def warn_unless_solved(result: Result, tol: float, stacklevel: int = 3, what: str = "Not") -> None:
     """Say how far from the optimum the result may be, what that means, and what to change."""
     if result.status is Status.SOLVED:
         return
@@ -214,7 +226,7 @@ def warn_unless_solved(result: Result, tol: float, stacklevel: int = 3) -> None:
         Status.INTERRUPTED: "The model is usable; fit again with warm_start=True to go on.",
     }[result.status]
     warnings.warn(
-        f"Not solved to tol = {tol:g}: {result.status.value}. The relative duality gap is "
+        f"{what} solved to tol = {tol:g}: {result.status.value}. The relative duality gap is "
         f"{certificate.relative_gap:.3g}: the objective, {certificate.primal:.6g}, is at most "
         f"{100 * certificate.relative_gap:.3g} % above the optimum. {advice}",
         ConvergenceWarning,

@@ -1,0 +1,165 @@
+"""The search behind :class:`~topksvm.TopKLinearSVCCV`: paths over C on the folds, and the choice.
+
+A fold is the whole of X with the weights of the rows held out set to zero, so nothing is copied.
+Each path is one piece of work for one thread, whatever the number of threads, so the result does
+not depend on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from topksvm._threads import thread_limit
+from topksvm.estimators._progress import Progress
+from topksvm.solvers import Result
+from topksvm.solvers._path import trace
+from topksvm.solvers._problem import Problem
+from topksvm.solvers._result import Status
+from topksvm.solvers._sdca import SDCAOptions
+
+Array = NDArray[Any]
+Judge = Callable[[Result, str, int, Array], dict[int, float]]
+"""From a solution, its loss and k, and the rows held out: the score for each k wanted."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was found on one fold for one `C`."""
+
+    scores: dict[int, float]
+    seconds: float
+    relative_gap: float
+    is_solved: bool
+
+
+@dataclass
+class Trail:
+    """The path of one loss and training k on one fold, which can be made longer."""
+
+    loss: str
+    k: int
+    smoothing: float
+    problem: Problem
+    held_out: Array
+    points: dict[float, Point] = field(default_factory=dict)
+    last: tuple[float, Result] | None = None
+
+    def extend(
+        self,
+        Cs: Sequence[float],
+        solver: str,
+        options: SDCAOptions,
+        judge: Judge,
+        progress: Progress,
+    ) -> None:
+        """Solve for the growing `Cs`, from the last solution if that is for a smaller one."""
+        start = self.last if self.last is not None and self.last[0] < Cs[0] else None
+        grid = np.asarray(Cs, dtype=np.float64)
+        begin = time.perf_counter()
+        with thread_limit(1):
+            solutions = trace(
+                self.problem, self.loss, grid, self.k, self.smoothing, solver, options, start
+            )
+            for C, result in solutions:
+                self.points[C] = Point(
+                    judge(result, self.loss, self.k, self.held_out),
+                    time.perf_counter() - begin,
+                    result.certificate.relative_gap,
+                    result.status is Status.SOLVED,
+                )
+                if result.status is Status.INTERRUPTED:
+                    raise KeyboardInterrupt
+                if self.last is None or self.last[0] < C:
+                    self.last = C, result
+                begin = time.perf_counter()
+                progress.step()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The parameters with the best mean score for one k."""
+
+    C: float
+    k: int
+    loss: str
+    score: float
+
+
+def extend_all(trails: list[Trail], Cs: Sequence[float], n_jobs: int, *args: Any) -> None:
+    """Extend all trails, several at a time, each on one thread."""
+    with threadpool_limits(1, user_api="blas"):
+        Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(trail.extend)(sorted(Cs), *args) for trail in trails
+        )
+
+
+def candidates(trails: list[Trail]) -> list[tuple[str, int]]:
+    """Return the pairs of loss and training k, in the order of the search."""
+    return list(dict.fromkeys((trail.loss, trail.k) for trail in trails))
+
+
+def fold_scores(trails: list[Trail], loss: str, k: int, C: float, wanted: int) -> Array:
+    """Return the scores of one set of parameters on the folds."""
+    chosen = [trail for trail in trails if (trail.loss, trail.k) == (loss, k)]
+    return np.array([trail.points[C].scores[wanted] for trail in chosen])
+
+
+def choose(trails: list[Trail], Cs: Sequence[float], wanted: int) -> Choice:
+    """Return the best parameters for `wanted`; of equal ones the smallest C, then the first."""
+    best: Choice | None = None
+    for C in sorted(Cs):
+        for loss, k in candidates(trails):
+            score = float(fold_scores(trails, loss, k, C, wanted).mean())
+            if best is None or score > best.score:
+                best = Choice(C, k, loss, score)
+    assert best is not None
+    return best
+
+
+def beyond_the_edge(Cs: Sequence[float], chosen: set[float]) -> list[float]:
+    """Return what the grid lacks if the best C lies at its edge: one value more on that side."""
+    grid = sorted(Cs)
+    if len(grid) < 2:
+        return []
+    more = []
+    if grid[0] in chosen:
+        more.append(grid[0] * grid[0] / grid[1])
+    if grid[-1] in chosen:
+        more.append(grid[-1] * grid[-1] / grid[-2])
+    # Short numbers: 10, not 10.000000000000002.
+    return [float(f"{C:.12g}") for C in more if 0.0 < C < np.inf]
+
+
+def tabulate(trails: list[Trail], Cs: Sequence[float], ks: Sequence[int]) -> dict[str, Any]:
+    """Return the results as a dict of columns, as scikit-learn's searches do."""
+    rows = [(loss, k, C) for loss, k in candidates(trails) for C in sorted(Cs)]
+    table: dict[str, Any] = {
+        "param_loss": np.array([loss for loss, _, _ in rows], dtype=object),
+        "param_k": np.array([k for _, k, _ in rows]),
+        "param_C": np.array([C for _, _, C in rows]),
+        "params": [{"loss": loss, "k": k, "C": C} for loss, k, C in rows],
+    }
+    points = [
+        [trail.points[C] for trail in trails if (trail.loss, trail.k) == (loss, k)]
+        for loss, k, C in rows
+    ]
+    table["mean_fit_time"] = np.array([np.mean([p.seconds for p in row]) for row in points])
+    table["std_fit_time"] = np.array([np.std([p.seconds for p in row]) for row in points])
+    table["max_relative_gap"] = np.array([max(p.relative_gap for p in row) for row in points])
+    for wanted in ks:
+        scores = np.array([[p.scores[wanted] for p in row] for row in points])
+        for fold in range(scores.shape[1]):
+            table[f"split{fold}_test_top{wanted}"] = scores[:, fold]
+        mean = scores.mean(axis=1)
+        table[f"mean_test_top{wanted}"] = mean
+        table[f"std_test_top{wanted}"] = scores.std(axis=1)
+        table[f"rank_test_top{wanted}"] = 1 + (mean[None, :] > mean[:, None]).sum(axis=1)
+    return table

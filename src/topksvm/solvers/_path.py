@@ -1,0 +1,192 @@
+"""One problem for growing weights of the loss, each start from the solution before.
+
+Duals that are feasible for ``C`` are feasible for every larger one, and times ``C' / C`` as well,
+as those of an example lie in ``C_i`` times a convex set that holds 0. Where most examples are at
+their bounds the solution grows with ``C``; where few are, it hardly changes. The best factor in
+between maximises the dual objective, a parabola in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from topksvm._threads import n_threads, thread_limit
+from topksvm.solvers._certificate import rebuild_weights, sum_of_dual_values
+from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
+from topksvm.solvers._duals import Duals
+from topksvm.solvers._problem import Problem, make_problem
+from topksvm.solvers._result import Result
+from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers._solve import choose_solver, make_loss, run_solver, warn_unless_solved
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The solutions for several weights of the loss.
+
+    Attributes
+    ----------
+    Cs : ndarray
+        The weights, in the order asked for.
+    results : list of Result
+        The solution for each, with its own certificate.
+    """
+
+    Cs: Floats
+    results: list[Result]
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[tuple[float, Result]]:
+        return iter(zip(self.Cs.tolist(), self.results, strict=True))
+
+
+def path(
+    X: Any,
+    y: Any,
+    loss: str = "topk_hinge_alpha",
+    Cs: Any = 10,
+    *,
+    k: int = 1,
+    smoothing: float = 0.0,
+    sample_weight: Any = None,
+    n_classes: int | None = None,
+    solver: str = "auto",
+    bias: float = 0.0,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    max_time: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> Path:
+    r"""Train for several `C`, each from the solution for the one before.
+
+    .. math::
+        W(C) = \arg\min_W \; \tfrac12 \|W\|_F^2 + C \sum_i w_i \, \phi(W x_i, y_i)
+
+    Parameters
+    ----------
+    X, y, loss, k, smoothing, n_classes, solver, bias, tol, seed, n_jobs
+        As for :func:`topksvm.solve`.
+    Cs : int or array of shape (n_points,)
+        The weights of the loss, or how many of them to take from 1e-5 to 1e3, the grid of the
+        paper. They are visited from the smallest to the largest.
+    sample_weight : array of shape (n,), optional
+        The weights ``w_i`` of the examples.
+    max_iter, max_time : int, float
+        The budget of each point. A point that is not solved within it is a ``ConvergenceWarning``
+        that names its `C`, and the path goes on.
+
+    Returns
+    -------
+    Path
+        The results in the order of `Cs`, each with its certificate.
+
+    Examples
+    --------
+    >>> import numpy as np, topksvm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> y = X[:, :3].argmax(axis=1)
+    >>> points = topksvm.path(X, y, "topk_hinge_alpha", [0.01, 0.1, 1.0])
+    >>> [bool(result.certificate.relative_gap <= 1e-3) for C, result in points]
+    [True, True, True]
+    """
+    X = check_rows(X)
+    labels, m = check_labels(y, X.shape[0], n_classes)
+    weights = check_weights(1.0 if sample_weight is None else sample_weight, X.shape[0])
+    check_budget(tol, max_iter, max_time)
+    grid = check_grid(Cs)
+    limit = np.inf if max_time is None else float(max_time)
+    options = SDCAOptions(tol, max_iter, limit, seed=seed)
+    threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
+    order = np.argsort(grid, kind="stable")
+    results: dict[int, Result] = {}
+    with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
+        problem = make_problem(X, labels, weights, m, bias)
+        points = trace(problem, loss, grid[order], k, smoothing, solver, options)
+        for place, (C, result) in zip(order.tolist(), points, strict=True):
+            results[place] = result
+            warn_unless_solved(result, tol, what=f"At C = {C:g}: not")
+    return Path(grid, [results[i] for i in range(grid.size)])
+
+
+def check_grid(Cs: Any) -> Floats:
+    """Return the weights of the loss; complain unless they are positive and finite."""
+    if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool):
+        if Cs < 1:
+            raise ValueError(f"Cs = {Cs}; a number of points must be at least 1.")
+        return np.logspace(-5.0, 3.0, int(Cs))
+    grid = np.asarray(Cs, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(f"Cs has shape {grid.shape}; it must be a list of numbers, or how many.")
+    if not (np.isfinite(grid) & (grid > 0.0)).all():
+        bad = grid[~(np.isfinite(grid) & (grid > 0.0))][0]
+        raise ValueError(f"Cs holds {bad}; every C must be above 0 and finite.")
+    return grid
+
+
+def trace(
+    problem: Problem,
+    name: str,
+    Cs: Floats,
+    k: int,
+    smoothing: float,
+    solver: str,
+    options: SDCAOptions,
+    start: tuple[float, Result] | None = None,
+) -> Iterator[tuple[float, Result]]:
+    """Yield the solution of `problem` for each of the growing `Cs` times its own weights."""
+    loss = make_loss(name, k, smoothing)
+    if not 1 <= k < problem.m:
+        raise ValueError(
+            f"k = {k} but there are {problem.m} classes; k must be between 1 and {problem.m - 1}."
+        )
+    chosen = choose_solver(solver, name, loss)
+    for C in Cs.tolist():
+        examples = problem.examples._replace(C=C * problem.examples.C)
+        scaled = replace(problem, examples=examples)
+        warm = None if start is None else adapt(start[1], loss, scaled, C / start[0])
+        start = C, run_solver(chosen, loss, scaled, options, warm)
+        yield start
+
+
+def adapt(result: Result, loss: Any, problem: Problem, ratio: float) -> Result:
+    """Return `result` as a start for weights that are `ratio`, at least 1, times as large."""
+    if result.duals is None:
+        return result
+    exact = rebuild_weights(problem.rows, problem.examples, result.duals, problem.shape)
+    norm = float(np.vdot(exact, exact))
+    total = float(sum_of_values(result.duals))
+    best = min(ratio, total / norm) if norm > 0.0 else ratio
+    factors = [1.0, max(1.0, best)]
+
+    def dual(factor: float) -> float:
+        duals = times(result.duals, factor)
+        part = float(sum_of_dual_values(loss, problem.examples, duals))
+        return part - 0.5 * factor * factor * norm
+
+    return replace(result, duals=times(result.duals, max(factors, key=dual)))
+
+
+def times(duals: Duals, factor: float) -> Duals:
+    """Return `factor` times the duals."""
+    values = duals.values.copy()
+    values[: duals.used[0]] *= factor  # What comes after is not in use, and may be anything.
+    return duals._replace(values=values)
+
+
+def sum_of_values(duals: Duals) -> float:
+    """Return the sum of all dual variables."""
+    live = np.repeat(duals.start, duals.count)
+    within = np.arange(live.size) - np.repeat(np.cumsum(duals.count) - duals.count, duals.count)
+    return float(duals.values[live + within].sum())
