@@ -40,6 +40,39 @@ def plain_value(loss, row, offset, lanes, c, ranked):
     return loss.plain_value(loss, row, offset, lanes, c, ranked)
 
 
+@dispatched
+def feasible_step(loss, values, change, n, r, limit):
+    """Return the largest step up to `limit` for which ``values + step * change`` is feasible.
+
+    `values` and `change` are those of the ``n`` entries that are not zero, `r` is the radius.
+    """
+    return loss.feasible_step(loss, values, change, n, r, limit)
+
+
+@kernel
+def step_below_caps(values, change, n, r, cap, share, limit):
+    """Return the largest step that keeps ``0 <= x_j <= cap + share <1, x>`` and ``<1, x> <= r``.
+
+    An entry that moves along its bound, but for rounding, is not held up by it.
+    """
+    total, slope, size = 0.0, 0.0, 0.0
+    for j in range(n):
+        total += values[j]
+        slope += change[j]
+        size = max(size, abs(change[j]))
+    noise = 1e-12 * size
+    step = limit
+    if slope > noise:
+        step = min(step, max(r - total, 0.0) / slope)
+    for j in range(n):
+        if change[j] < -noise:
+            step = min(step, -values[j] / change[j])
+        growth = change[j] - share * slope
+        if growth > noise:
+            step = min(step, max(cap + share * total - values[j], 0.0) / growth)
+    return step
+
+
 def hinge_value(loss, row, base, lanes, c, ranked):
     """Return ``phi(h)``."""
     offset = 1.0 - base

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topksvm.losses._hinge import gather_largest, hinge, shifted_sum
+from topksvm.losses._hinge import gather_largest, hinge, shifted_sum, step_below_caps
 from topksvm.projections._topk import topk_thresholds
 
 
@@ -26,6 +26,11 @@ class TopKHingeAlpha(NamedTuple):
     def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
         """Project onto the top-k simplex."""
         return topk_thresholds(row, offset, loss.k, r, rho, lanes, c, ranked)
+
+    @staticmethod
+    def feasible_step(loss, values, change, n, r, limit):
+        """Stay in the top-k simplex."""
+        return step_below_caps(values, change, n, r, 0.0, 1.0 / loss.k, limit)
 
     @staticmethod
     def plain_value(loss, row, offset, lanes, c, ranked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topksvm.losses._hinge import gather_largest, hinge
+from topksvm.losses._hinge import gather_largest, hinge, step_below_caps
 from topksvm.projections._knapsack import knapsack_thresholds
 
 
@@ -22,6 +22,11 @@ class TopKHingeBeta(NamedTuple):
     def thresholds(loss, row, offset, r, rho, lanes, c, ranked):  # noqa: ARG004
         """Project onto the simplex with entries of at most ``r / k``."""
         return knapsack_thresholds(row, offset, r, r / loss.k, rho, 0.0, False, lanes, c)
+
+    @staticmethod
+    def feasible_step(loss, values, change, n, r, limit):
+        """Stay in the simplex with entries of at most ``r / k``."""
+        return step_below_caps(values, change, n, r, r / loss.k, 0.0, limit)
 
     @staticmethod
     def plain_value(loss, row, offset, lanes, c, ranked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topksvm.losses._hinge import gather_largest, hinge, shifted_sum
+from topksvm.losses._hinge import gather_largest, hinge, shifted_sum, step_below_caps
 from topksvm.projections._knapsack import knapsack_thresholds
 from topksvm.projections._topk import topk_thresholds
 
@@ -37,6 +37,14 @@ class TopKHingeFull(NamedTuple):
         if total >= (k - 1) * r / k:
             return shift, t, u
         return topk_thresholds(row, offset, k - 1, (k - 1) * r / k, rho, lanes, c, ranked)
+
+    @staticmethod
+    def feasible_step(loss, values, change, n, r, limit):
+        """Stay within both bounds."""
+        step = step_below_caps(values, change, n, r, r / loss.k, 0.0, limit)
+        if loss.k == 1:
+            return step
+        return step_below_caps(values, change, n, r, 0.0, 1.0 / (loss.k - 1), step)
 
     @staticmethod
     def plain_value(loss, row, offset, lanes, c, ranked):

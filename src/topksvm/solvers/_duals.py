@@ -47,6 +47,13 @@ def with_room(duals: Duals, room: int) -> Duals:
     return fresh
 
 
+def snapshot(duals: Duals) -> Duals:
+    """Return a copy of the entries in use."""
+    copy = empty_duals(duals.start.size, int(duals.count.sum()))
+    copy_live(duals, copy)
+    return copy
+
+
 @kernel
 def copy_live(source, target):
     """Copy the entries in use to the log of `target`."""

@@ -27,7 +27,8 @@ from topksvm.solvers._certificate import (
     rebuild_weights,
     sum_of_dual_values,
 )
-from topksvm.solvers._duals import Duals, empty_duals, with_room
+from topksvm.solvers._duals import Duals, empty_duals, snapshot, with_room
+from topksvm.solvers._extrapolation import Extrapolator
 from topksvm.solvers._passes import active_pass, block_pass, sequential_pass
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Check, Result, Status
@@ -99,6 +100,7 @@ class SDCA:
         is_sparse = getattr(loss, "has_sparse_duals", False)
         self.use_active = options.active and is_sparse and m > 2 * wanted
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
+        self.extrapolator = Extrapolator(loss, problem)
         self.seconds: dict[str, float] = defaultdict(float)
         self.history: list[Check] = []
         self.n_passes = 0
@@ -305,10 +307,19 @@ class SDCA:
         for done in range(self.options.max_active):
             if self.n_passes >= self.options.max_iter or self.elapsed >= self.options.max_time:
                 return total / done if done else None
-            gain = self.active_pass(least)
+            # The direction of a pass that follows a jump would be that of the jump's correction.
+            gain = self._pass_and_beyond(least) if done % 2 else self.active_pass(least)
             total += self.weights
             largest = max(largest, gain)
             least = IDLE * gain / max(self.members.size, 1)
             if gain <= WORTHWHILE * largest:
                 break
         return total / (done + 1)
+
+    def _pass_and_beyond(self, least: float) -> float:
+        """Make an active pass and go on in its direction; return the gain of the pass alone."""
+        before = snapshot(self.duals)
+        gain = self.active_pass(least)
+        with self._timed("extrapolation"):
+            self.dual += self.extrapolator.go_on(before, self.duals, self.weights)
+        return gain
