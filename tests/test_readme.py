@@ -8,9 +8,12 @@ from pathlib import Path
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_example_runs_and_prints_what_its_comments_say(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    exec(compile(code, str(README), "exec"), {})
+def test_the_examples_run_and_print_what_their_comments_say(capsys):
+    first, *others = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    names: dict[str, object] = {}
+    code = first
+    for block in (first, *others):  # Each goes on where the one before ended.
+        exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     (claimed,) = re.findall(r"# (0\.\d+): the digit", code)
     assert f"{float(printed[0]):.3f}" == claimed

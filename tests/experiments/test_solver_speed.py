@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from topksvm.experiments.path_speed import time_path
 from topksvm.experiments.solver_speed import (
     make_mixture,
     measure_passes,
@@ -27,3 +28,12 @@ def test_every_method_reaches_the_same_objective():
     for k in (1, 3):
         objectives = [t.primal for t in times if t.k == k]
         assert max(objectives) <= min(objectives) * (1 + 1e-3)
+
+
+def test_a_path_is_measured_against_single_fits():
+    X, y = make_mixture(150, 8, 20, "float32")
+    speed = time_path(X, y, 2, Cs=[1e-3, 1e-2, 1e-1])
+    assert speed.ratio == speed.warm_seconds / sum(speed.cold_seconds)
+    assert len(speed.cold_seconds) == len(speed.warm_gaps) == len(speed.Cs) == 3
+    assert max(speed.warm_gaps + speed.cold_gaps) <= 1e-3
+    assert min(speed.warm_passes + speed.cold_passes) >= 1
