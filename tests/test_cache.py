@@ -32,6 +32,8 @@ rng = np.random.default_rng(0)
 X, y = rng.standard_normal((60, 4)).astype(np.float32), np.arange(60) % 20
 for rows in (X, sp.csr_array(X)):
     topksvm.TopKLinearSVC(C=0.01).fit(rows, y)
+    topksvm.TopKSVC(C=0.01).fit(rows, y)
+topksvm.TopKSVC(C=0.01, kernel="precomputed").fit(np.eye(60, dtype=np.float32), y)
 print(json.dumps({"misses": _numba.cache_misses(), "kernels": len(_numba.KERNELS)}))
 """
 

@@ -10,11 +10,12 @@ __version__ = _version("topksvm")
 _HOMES = {
     "TopKLinearSVC": "topksvm.estimators",
     "TopKLinearSVCCV": "topksvm.estimators",
+    "TopKSVC": "topksvm.estimators",
     "path": "topksvm.solvers",
     "solve": "topksvm.solvers",
 }
 
-__all__ = ["TopKLinearSVC", "TopKLinearSVCCV", "__version__", "path", "solve"]
+__all__ = ["TopKLinearSVC", "TopKLinearSVCCV", "TopKSVC", "__version__", "path", "solve"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -144,7 +144,7 @@ def test_interruption_leaves_a_certified_model(settings, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(linear, "_print_progress", interrupt)
+        patch.setattr(linear, "print_progress", interrupt)
         model = TopKLinearSVC(verbose=1, **settings)
         with pytest.warns(ConvergenceWarning, match=r"interrupted.*warm_start=True"):
             model.fit(X, y)

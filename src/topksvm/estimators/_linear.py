@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from topksvm._threads import n_threads
+from topksvm.estimators._base import TopKClassifier, print_progress, threads
 from topksvm.estimators._persistence import load_model, save_model
-from topksvm.estimators._topk_mixin import TopKMixin
 from topksvm.estimators._warm import LastFit, Problem
 from topksvm.losses import LOSSES
 from topksvm.solvers import Result
@@ -36,7 +31,7 @@ from topksvm.solvers._solve import (
 Array = NDArray[Any]
 
 
-class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
+class TopKLinearSVC(TopKClassifier):
     r"""Linear classifier trained for the k best guesses, to a proven duality gap.
 
     .. math::
@@ -213,9 +208,9 @@ class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
             smoothing=self.smoothing,
             solver=self.solver,
             bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            n_jobs=_threads(self.n_jobs),
+            n_jobs=threads(self.n_jobs),
             warm=None if last is None else last.start_for(problem, weights),
-            report=_print_progress if self.verbose else None,
+            report=print_progress if self.verbose else None,
             options=SDCAOptions(
                 self.tol,
                 self.max_iter,
@@ -230,73 +225,6 @@ class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
         self._last_fit = LastFit(problem, weights, result) if keep else None
         warn_unless_solved(result, self.tol)
         return self
-
-    def _validate_examples(self, X: Any, y: Any) -> tuple[Any, Array]:
-        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(
-                f"dtype = {self.dtype!r} is not supported; it must be float32, float64, or None "
-                "for that of X."
-            )
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32] if self.dtype is None else np.dtype(self.dtype),
-            order="C",
-            accept_large_sparse=True,
-        )
-        check_classification_targets(y)
-        return _without_duplicates(X), y
-
-    def _check_classes(self, classes: Array) -> None:
-        m = classes.size
-        if m < 2:
-            raise ValueError(
-                f"The data has {m} class, {classes.tolist()}; at least 2 classes are needed. Add "
-                "examples of another class."
-            )
-        if self.k >= m:
-            raise ValueError(
-                f"k = {self.k} but there are {m} classes; k must be between 1 and {m - 1}. Choose "
-                "a smaller k."
-            )
-
-    def _weights_of_examples(
-        self, X: Any, y: Array, classes: Array, labels: Array, sample_weight: Any
-    ) -> Array:
-        """Return ``C * sample_weight * class_weight``."""
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        factors = self._weights_of_classes(y, classes, labels, weights)
-        with np.errstate(over="ignore"):
-            weights = self.C * weights * factors[labels]
-        if not np.isfinite(weights).all():
-            raise ValueError(
-                f"C * sample_weight * class_weight is not finite, at C = {self.C:g}. Choose "
-                "smaller values."
-            )
-        if not weights.any():
-            raise ValueError(
-                "The weights of all examples are zero; sample_weight and class_weight must leave "
-                "at least one that is positive."
-            )
-        return weights
-
-    def _weights_of_classes(self, y: Array, classes: Array, labels: Array, weights: Array) -> Array:
-        if isinstance(self.class_weight, str):
-            # By hand, as a class may have lost all its weight, which must not divide by zero.
-            sizes = np.bincount(labels, weights, minlength=classes.size)
-            return np.divide(
-                sizes.sum(), classes.size * sizes, out=np.zeros(classes.size), where=sizes > 0
-            )
-        factors = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=y))
-        if not (factors >= 0).all():
-            worst = classes[np.argmin(np.where(factors >= 0, np.inf, -1))]
-            raise ValueError(
-                f"class_weight of class {worst!r} is {self.class_weight[worst]!r}; class weights "
-                "must be at least 0."
-            )
-        return factors
 
     def _loss_key(self) -> tuple[Any, ...]:
         return self.loss, self.k, self.smoothing, self.fit_intercept
@@ -330,38 +258,6 @@ class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
         )
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of the classes.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes, the score of the second less that of the first.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if self.classes_.size == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the label with the best score of each row, the first of several.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The labels.
-        """
-        best = self._scores(X).argmax(axis=1)
-        return self.classes_[best]
-
     def save(self, path: Any) -> None:
         """Write the model to a safetensors file, from which no code is run on loading.
 
@@ -391,21 +287,3 @@ class TopKLinearSVC(TopKMixin, ClassifierMixin, BaseEstimator):
             The trained model.
         """
         return load_model(cls, path)
-
-
-def _threads(n_jobs: int | None) -> int | None:
-    """Return the number of threads; negative `n_jobs` count down from all, as in joblib."""
-    return max(1, n_threads() + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else n_jobs
-
-
-def _without_duplicates(X: Any) -> Any:
-    """Return CSR rows with one entry per feature, which the norms of the rows rely on."""
-    if not sp.issparse(X) or X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
-
-
-def _print_progress(passes: int, seconds: float, gap: float) -> None:
-    print(f"pass {passes}: relative gap about {gap:.2e} after {seconds:.1f} s", file=sys.stderr)

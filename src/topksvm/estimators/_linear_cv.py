@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from topksvm._threads import n_threads
-from topksvm.estimators._linear import TopKLinearSVC, _threads
+from topksvm.estimators._base import threads
+from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._progress import Progress
 from topksvm.estimators._search import (
     Choice,
@@ -304,7 +305,7 @@ dtype, random_state
         """Solve on the grid, and on what is added to it; return the whole grid."""
         limit = np.inf if self.max_time is None else float(self.max_time)
         options = SDCAOptions(self.tol, self.max_iter, limit, seed=seed)
-        n_jobs = _threads(self.n_jobs) or n_threads()
+        n_jobs = threads(self.n_jobs) or n_threads()
         judge = self._judge(X, y, ks)
         progress = Progress("fits", len(trails) * len(Cs), is_on=bool(self.verbose))
         more = list(Cs)
@@ -375,7 +376,7 @@ dtype, random_state
         self, X: Any, y: Array, sample_weight: Any, choices: dict[int, Choice], seed: int
     ) -> None:
         keys = list(dict.fromkeys((c.loss, c.k, c.C) for c in choices.values()))
-        n_jobs = _threads(self.n_jobs) or n_threads()
+        n_jobs = threads(self.n_jobs) or n_threads()
         with threadpool_limits(1, user_api="blas"):
             fitted = Parallel(n_jobs=n_jobs, prefer="threads")(
                 delayed(self._model(k, loss, C, seed).fit)(X, y, sample_weight)

@@ -8,10 +8,7 @@ pay. When the estimate says that the goal is reached, the certificate decides.
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +28,12 @@ from topksvm.solvers._duals import Duals, empty_duals, snapshot, with_room
 from topksvm.solvers._extrapolation import Extrapolator
 from topksvm.solvers._passes import active_pass, block_pass, sequential_pass
 from topksvm.solvers._problem import Problem
-from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._result import Status
+from topksvm.solvers._run import Report, Run
 from topksvm.solvers._steps import make_candidates, make_changes, make_scratch
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
-Report = Callable[[int, float, float], None]
 
 SEGMENT = 4096
 """Examples between two chances for Ctrl-C."""
@@ -78,12 +75,13 @@ def choose_block_size(m: int) -> int:
     return 48 if m < 512 else 128
 
 
-class SDCA:
+class SDCA(Run):
     """One run of the solver: its state, and one method per kind of pass."""
 
     def __init__(
         self, loss: Any, problem: Problem, options: SDCAOptions, duals: Duals | None = None
     ) -> None:
+        super().__init__(options.tol)
         self.loss = loss
         self.problem = problem
         self.options = options
@@ -101,12 +99,7 @@ class SDCA:
         self.use_active = options.active and is_sparse and m > 2 * wanted
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
         self.extrapolator = Extrapolator(loss, problem)
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.history: list[Check] = []
-        self.n_passes = 0
         self.last_check = 0
-        self.is_certified = False
-        self.start_time = time.perf_counter()
         self.room = self.block * m
         # Weights of dense rows stand on top of a stack, with room for a block of rows below them.
         below = 0 if problem.is_sparse else self.block
@@ -124,19 +117,6 @@ class SDCA:
             self.weights[...] = exact
             dual_sum = float(sum_of_dual_values(loss, problem.examples, duals))
             self.dual = dual_sum - 0.5 * float(np.vdot(exact, exact))
-
-    @contextmanager
-    def _timed(self, what: str) -> Any:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[what] += time.perf_counter() - start
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.start_time
 
     def full_pass(self) -> float:
         """Step on all classes of all examples; return an estimate of the primal objective."""
@@ -242,42 +222,12 @@ class SDCA:
                 scales,
             )
         self.dual = certificate.dual
-        self.certified = model, certificate
-        self.is_certified = True
         self.last_check = self.n_passes
-        self.history.append(
-            Check(
-                self.n_passes,
-                self.elapsed,
-                certificate.primal,
-                certificate.dual,
-                certificate.gap,
-            )
-        )
+        self.record(problem.coefficients(model), certificate)
         return certificate
 
-    def run(self, report: Report | None = None) -> Result:
-        """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
-        status = Status.INTERRUPTED
-        with suppress(KeyboardInterrupt):
-            status = self._run(report)
-        if not self.is_certified:
-            self.certify()
-        weights, certificate = self.certified
-        if certificate.relative_gap <= self.options.tol:
-            status = Status.SOLVED
-        return Result(
-            self.problem.coefficients(weights),
-            certificate,
-            self.duals,
-            self.history,
-            self.n_passes,
-            status,
-            dict(self.seconds),
-        )
-
     def _run(self, report: Report | None) -> Status:
-        tol = self.options.tol
+        tol = self.tol
         hope = 0.6 if self.use_active else 1.0  # By what active passes and averaging lower the gap.
         while True:
             primal = self.full_pass()

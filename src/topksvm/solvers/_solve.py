@@ -214,7 +214,14 @@ def run_solver(
     ).run(report)
 
 
-def warn_unless_solved(result: Result, tol: float, stacklevel: int = 3, what: str = "Not") -> None:
+def warn_unless_solved(
+    result: Result,
+    tol: float,
+    stacklevel: int = 3,
+    *,
+    what: str = "Not",
+    has_warm_start: bool = True,
+) -> None:
     """Say how far from the optimum the result may be, what that means, and what to change."""
     if result.status is Status.SOLVED:
         return
@@ -223,7 +230,11 @@ def warn_unless_solved(result: Result, tol: float, stacklevel: int = 3, what: st
         Status.MAX_ITER: "Raise max_iter, or lower C, or scale the features to a similar range.",
         Status.MAX_TIME: "Raise max_time, or lower C, or scale the features to a similar range.",
         Status.STALLED: "Use float64 input, or a larger tol.",
-        Status.INTERRUPTED: "The model is usable; fit again with warm_start=True to go on.",
+        Status.INTERRUPTED: (
+            "The model is usable; fit again with warm_start=True to go on."
+            if has_warm_start
+            else "The model is usable; to go on, fit again."
+        ),
     }[result.status]
     warnings.warn(
         f"{what} solved to tol = {tol:g}: {result.status.value}. The relative duality gap is "

@@ -1,0 +1,145 @@
+"""What the classifiers of this package share: their input, and what they make of their scores."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from topksvm._threads import n_threads
+from topksvm.estimators._topk_mixin import TopKMixin
+
+Array = NDArray[Any]
+
+
+class TopKClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
+    """A classifier with parameters `k`, `C`, `class_weight` and `dtype`."""
+
+    k: int
+    C: float
+    class_weight: Any
+    dtype: Any
+
+    def _validate_examples(self, X: Any, y: Any, accept_sparse: Any = "csr") -> tuple[Any, Array]:
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(
+                f"dtype = {self.dtype!r} is not supported; it must be float32, float64, or None "
+                "for that of X."
+            )
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=accept_sparse,
+            dtype=[np.float64, np.float32] if self.dtype is None else np.dtype(self.dtype),
+            order="C",
+            accept_large_sparse=True,
+        )
+        check_classification_targets(y)
+        return without_duplicates(X), y
+
+    def _check_classes(self, classes: Array) -> None:
+        m = classes.size
+        if m < 2:
+            raise ValueError(
+                f"The data has {m} class, {classes.tolist()}; at least 2 classes are needed. Add "
+                "examples of another class."
+            )
+        if self.k >= m:
+            raise ValueError(
+                f"k = {self.k} but there are {m} classes; k must be between 1 and {m - 1}. Choose "
+                "a smaller k."
+            )
+
+    def _weights_of_examples(
+        self, X: Any, y: Array, classes: Array, labels: Array, sample_weight: Any
+    ) -> Array:
+        """Return ``C * sample_weight * class_weight``."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        factors = self._weights_of_classes(y, classes, labels, weights)
+        with np.errstate(over="ignore"):
+            weights = self.C * weights * factors[labels]
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"C * sample_weight * class_weight is not finite, at C = {self.C:g}. Choose "
+                "smaller values."
+            )
+        if not weights.any():
+            raise ValueError(
+                "The weights of all examples are zero; sample_weight and class_weight must leave "
+                "at least one that is positive."
+            )
+        return weights
+
+    def _weights_of_classes(self, y: Array, classes: Array, labels: Array, weights: Array) -> Array:
+        if isinstance(self.class_weight, str):
+            # By hand, as a class may have lost all its weight, which must not divide by zero.
+            sizes = np.bincount(labels, weights, minlength=classes.size)
+            return np.divide(
+                sizes.sum(), classes.size * sizes, out=np.zeros(classes.size), where=sizes > 0
+            )
+        factors = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=y))
+        if not (factors >= 0).all():
+            worst = classes[np.argmin(np.where(factors >= 0, np.inf, -1))]
+            raise ValueError(
+                f"class_weight of class {worst!r} is {self.class_weight[worst]!r}; class weights "
+                "must be at least 0."
+            )
+        return factors
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes, the score of the second less that of the first.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if self.classes_.size == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the label with the best score of each row, the first of several.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The labels.
+        """
+        best = self._scores(X).argmax(axis=1)
+        return self.classes_[best]
+
+
+def threads(n_jobs: int | None) -> int | None:
+    """Return the number of threads; negative `n_jobs` count down from all, as in joblib."""
+    return max(1, n_threads() + 1 + n_jobs) if n_jobs is not None and n_jobs < 0 else n_jobs
+
+
+def without_duplicates(X: Any) -> Any:
+    """Return CSR rows with one entry per feature, which the norms of the rows rely on."""
+    if not sp.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def print_progress(passes: int, seconds: float, gap: float) -> None:
+    print(f"pass {passes}: relative gap about {gap:.2e} after {seconds:.1f} s", file=sys.stderr)
