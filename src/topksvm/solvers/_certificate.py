@@ -109,7 +109,7 @@ def _sums_of_losses(
     if not isinstance(rows, DenseRows):
         add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch)
         return totals
-    block = max(1, min(n, (1 << 22) // max(weights.shape)))
+    block = max(1, min(n, (1 << 21) // max(weights.shape)))
     x = np.empty((block, weights.shape[1]))
     for start in range(0, n, block):
         stop = min(start + block, n)
