@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -207,6 +208,18 @@ def test_the_plot_of_the_search():
     best = found.cv_results_["mean_test_top1"].reshape(-1, 3).max(axis=0)
     drawn = [line.get_ydata() for line in axes.get_lines() if len(line.get_xdata()) == 3]
     assert any(np.allclose(line, best) or np.allclose(line, 100 * best) for line in drawn)
+
+
+def test_a_frame_and_its_names():
+    X, y = ambiguous(d=4)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    found = search(frame, y)
+    plain = search(X, y)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(found.predict(frame), plain.predict(X))
+    np.testing.assert_array_equal(found.predict_topk(frame, 3), plain.predict_topk(X, 3))
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(frame[list("dcba")])
 
 
 def test_clone_and_weights():

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from topksvm._threads import n_threads
-from topksvm.estimators._base import threads
+from topksvm.estimators._base import TopKClassifier, threads
 from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._progress import Progress
 from topksvm.estimators._search import (
@@ -31,7 +30,6 @@ from topksvm.estimators._search import (
     extend_all,
     tabulate,
 )
-from topksvm.estimators._topk_mixin import TopKMixin
 from topksvm.losses import LOSSES
 from topksvm.metrics import topk_accuracy
 from topksvm.solvers import Result
@@ -43,7 +41,7 @@ from topksvm.solvers._solve import choose_solver, make_loss
 Array = NDArray[Any]
 
 
-class TopKLinearSVCCV(TopKMixin, ClassifierMixin, BaseEstimator):
+class TopKLinearSVCCV(TopKClassifier):
     r"""Choose C, loss and training k by cross-validation, for every number of guesses wanted.
 
     All `C` of one fold are solved along a path, from small to large, each from the solution
@@ -194,7 +192,8 @@ dtype, random_state
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            The examples. float32 stays float32; the folds are not copied.
+            The examples. float32 stays float32; only the rows held out are copied, to be
+            scored.
         y : array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional
@@ -382,6 +381,9 @@ dtype, random_state
                 delayed(self._model(k, loss, C, seed).fit)(X, y, sample_weight)
                 for loss, k, C in keys
             )
+        if hasattr(self, "feature_names_in_"):  # They were trained on an array without names.
+            for model in fitted:
+                model.feature_names_in_ = self.feature_names_in_
         models = dict(zip(keys, fitted, strict=True))
         self.estimators_ = {k: models[c.loss, c.k, c.C] for k, c in choices.items()}
         first = next(iter(self.estimators_.values()))
@@ -415,36 +417,6 @@ dtype, random_state
 
     def _scores(self, X: Any) -> Array:
         return self.model_for()._scores(X)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of the model for the first of `ks`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The scores.
-        """
-        return self.model_for().decision_function(X)
-
-    def predict(self, X: Any) -> Array:
-        """Return the best label of each row, by the model for the first of `ks`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The labels.
-        """
-        return self.model_for().predict(X)
 
     def predict_topk(
         self, X: Any, k: int | None = None, return_scores: bool = False

@@ -1,6 +1,7 @@
 """The search behind :class:`~topksvm.TopKLinearSVCCV`: paths over C on the folds, and the choice.
 
-A fold is the whole of X with the weights of the rows held out set to zero, so nothing is copied.
+A fold is the whole of X with the weights of the rows held out set to zero, so the rows to train on
+are not copied.
 Each path is one piece of work for one thread, whatever the number of threads, so the result does
 not depend on it.
 """
