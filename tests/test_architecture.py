@@ -23,13 +23,24 @@ LAYERS = {
     "projections": 1,
     "losses": 2,
     "solvers": 3,
+    "datasets": 0,
     "estimators": 4,
+    "baselines": 5,
     "experiments": 6,
     "plotting": 6,
     "cli": 7,
     "__main__": 8,
 }
-OPTIONAL = {"matplotlib", "mpl_toolkits", "dask", "distributed", "safetensors", "pyarrow"}
+OPTIONAL = {
+    "matplotlib",
+    "mpl_toolkits",
+    "dask",
+    "distributed",
+    "safetensors",
+    "pyarrow",
+    "onnxruntime",
+    "PIL",
+}
 
 
 def _layer_of(path):

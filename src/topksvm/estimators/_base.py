@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from topksvm._threads import n_threads
 from topksvm.estimators._topk_mixin import TopKMixin
@@ -19,7 +20,67 @@ from topksvm.estimators._topk_mixin import TopKMixin
 Array = NDArray[Any]
 
 
-class TopKClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
+class ScoringClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
+    """A classifier with a score for every class."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes, the score of the second less that of the first.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if self.classes_.size == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the label with the best score of each row, the first of several.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The labels.
+        """
+        best = self._scores(X).argmax(axis=1)
+        return self.classes_[best]
+
+
+class LinearClassifier(ScoringClassifier):
+    """A classifier with the scores ``X coef_.T + intercept_``."""
+
+    coef_: Array
+    intercept_: Array
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            accept_large_sparse=True,
+        )
+        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+
+
+class TopKClassifier(ScoringClassifier):
     """A classifier with parameters `k`, `C`, `class_weight` and `dtype`."""
 
     k: int
@@ -46,12 +107,8 @@ class TopKClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
         return without_duplicates(X), y
 
     def _check_classes(self, classes: Array) -> None:
+        check_two_classes(classes)
         m = classes.size
-        if m < 2:
-            raise ValueError(
-                f"The data has {m} class, {classes.tolist()}; at least 2 classes are needed. Add "
-                "examples of another class."
-            )
         if self.k >= m:
             raise ValueError(
                 f"k = {self.k} but there are {m} classes; k must be between 1 and {m - 1}. Choose "
@@ -94,37 +151,14 @@ class TopKClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
             )
         return factors
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of the classes.
 
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes, the score of the second less that of the first.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if self.classes_.size == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the label with the best score of each row, the first of several.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The labels.
-        """
-        best = self._scores(X).argmax(axis=1)
-        return self.classes_[best]
+def check_two_classes(classes: Array) -> None:
+    """Raise an error unless there is something to tell apart."""
+    if classes.size < 2:
+        raise ValueError(
+            f"The data has {classes.size} class, {classes.tolist()}; at least 2 classes are "
+            "needed. Add examples of another class."
+        )
 
 
 def threads(n_jobs: int | None) -> int | None:

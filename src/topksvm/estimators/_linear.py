@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from topksvm.estimators._base import TopKClassifier, print_progress, threads
+from topksvm.estimators._base import LinearClassifier, TopKClassifier, print_progress, threads
 from topksvm.estimators._persistence import load_model, save_model
 from topksvm.estimators._warm import LastFit, Problem
 from topksvm.losses import LOSSES
@@ -31,7 +30,7 @@ from topksvm.solvers._solve import (
 Array = NDArray[Any]
 
 
-class TopKLinearSVC(TopKClassifier):
+class TopKLinearSVC(LinearClassifier, TopKClassifier):
     r"""Linear classifier trained for the k best guesses, to a proven duality gap.
 
     .. math::
@@ -168,11 +167,6 @@ class TopKLinearSVC(TopKClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TopKLinearSVC:
         """Train the model.
 
@@ -245,18 +239,6 @@ class TopKLinearSVC(TopKClassifier):
         self.certificate_ = result.certificate
         self.history_ = [asdict(check) for check in result.history]
         self.n_iter_ = result.n_iter
-
-    def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            accept_large_sparse=True,
-        )
-        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
 
     def save(self, path: Any) -> None:
         """Write the model to a safetensors file, from which no code is run on loading.

@@ -1,0 +1,3 @@
+"""Data to try the classifiers on."""
+
+__all__: list[str] = []
