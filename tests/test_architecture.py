@@ -23,7 +23,7 @@ LAYERS = {
     "projections": 1,
     "losses": 2,
     "solvers": 3,
-    "datasets": 0,
+    "datasets": 1,
     "estimators": 4,
     "baselines": 5,
     "experiments": 6,
