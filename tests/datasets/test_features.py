@@ -137,13 +137,13 @@ def test_bad_row_numbers(numbered, text, words):
 
 def test_sizes_of_the_paper(folder, monkeypatch):
     with pytest.raises(ValueError, match="6 training examples instead of 5354, 2 classes instead"):
-        load_features(folder, "mit_indoor_67")
-    assert load_features(folder, "mit_indoor_67", check=False).name == "mit_indoor_67"
-    monkeypatch.setitem(_features.PAPER, "sun_397", _features.Size(n=6, m=2, d=4096))
+        load_features(folder, "indoor67")
+    assert load_features(folder, "indoor67", check=False).name == "indoor67"
+    monkeypatch.setitem(_features.PAPER, "sun397", _features.Size(n=6, m=2, d=4096))
     with pytest.raises(ValueError, match=r"paper: 3 features instead of 4096\. Look"):
-        load_features(folder, "sun_397")
-    monkeypatch.setitem(_features.PAPER, "sun_397", _features.Size(n=6, m=2, d=3))
-    assert "sun_397" in load_features(folder, "sun_397").description
+        load_features(folder, "sun397")
+    monkeypatch.setitem(_features.PAPER, "sun397", _features.Size(n=6, m=2, d=3))
+    assert "sun397" in load_features(folder, "sun397").description
 
 
 def _write_pickle(folder):

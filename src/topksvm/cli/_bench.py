@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from topksvm._files import replacing
 from topksvm._numba import warm_up
 from topksvm.cli._errors import UserError
+from topksvm.cli._folders import check_folder
 from topksvm.cli._info import describe
 from topksvm.cli._output import end_progress, print_table, report_progress
 from topksvm.experiments.scaling import Measurement, measure_scaling, summarise
@@ -91,7 +91,7 @@ def add_parser(commands: Any) -> None:
 def run_projections(options: argparse.Namespace) -> None:
     """Run ``topksvm bench projections``."""
     if options.out is not None:
-        _check_folder(options.out)
+        check_folder(options.out)
     start = time.perf_counter()
     warm_up()
     compile_seconds = time.perf_counter() - start
@@ -217,34 +217,17 @@ def run_path(options: argparse.Namespace) -> None:
 
 def _silhouettes(path: Path | None) -> tuple[Any, Any, float]:
     """Return the training data of Caltech 101 Silhouettes, or a problem like it, and its C."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
+    from topksvm.datasets import load_silhouettes
     from topksvm.experiments.solver_speed import make_mixture
 
     if path is None:
         X, y = make_mixture(4100, 784, 101, "float32")
         return X, y, 1.0
     try:
-        content = loadmat(path)
-        return content["train_data"], content["train_labels"].ravel().astype(int) - 1, 0.01
-    except (OSError, KeyError, ValueError, MatReadError) as error:
-        raise UserError(
-            f"cannot read {path} as Caltech 101 Silhouettes: {error}. Pass the file "
-            "caltech101_silhouettes_28_split1.mat, or nothing."
-        ) from error
-
-
-def _check_folder(folder: Path) -> None:
-    """Find out before the measurement, not after it, whether the results can be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UserError(
-            f"cannot write to the folder {folder}: {error.strerror}. Choose another with --out."
-        ) from error
+        data = load_silhouettes(path)
+    except (OSError, ValueError) as error:
+        raise UserError(str(error)) from error
+    return data.X_train, data.y_train, 0.01
 
 
 def _print_measurements(

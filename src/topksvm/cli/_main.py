@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from topksvm import __version__
-from topksvm.cli import _bench, _demo, _extract, _info
+from topksvm.cli import _bench, _demo, _extract, _info, _reproduce
 from topksvm.cli._errors import UserError
 
-_COMMANDS = (_demo, _extract, _bench, _info)
+_COMMANDS = (_demo, _reproduce, _extract, _bench, _info)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -24,10 +24,10 @@ class Size(NamedTuple):
 
 
 PAPER = {
-    "mit_indoor_67": Size(n=5354, m=67, d=4096),
-    "sun_397": Size(n=19850, m=397, d=4096),
-    "places_205": Size(n=2448873, m=205, d=4096),
-    "imagenet_2012": Size(n=1281167, m=1000, d=4096),
+    "indoor67": Size(n=5354, m=67, d=4096),
+    "sun397": Size(n=19850, m=397, d=4096),
+    "places205": Size(n=2448873, m=205, d=4096),
+    "imagenet2012": Size(n=1281167, m=1000, d=4096),
 }
 """Lapin, Hein, Schiele, NIPS 2015, section 5; the sizes of the test sets are not given there."""
 
@@ -63,7 +63,7 @@ def load_features(
         holds one array, or one called ``features``; ``.parquet`` a column per feature, or one of
         lists, and needs ``topksvm[parquet]``. Features are float32 or float64; half precision and
         integers are read into memory as float32.
-    dataset : {"mit_indoor_67", "sun_397", "places_205", "imagenet_2012"}, optional
+    dataset : {"indoor67", "sun397", "places205", "imagenet2012"}, optional
         A data set of the paper: the numbers of training examples, classes and features are then
         compared with those of the paper.
     split : int, optional

@@ -64,7 +64,7 @@ def load_silhouettes(path: str | PathLike[str] | None = None, *, check: bool = T
     --------
     >>> from topksvm.datasets import load_silhouettes
     >>> load_silhouettes()  # doctest: +SKIP
-    Dataset('silhouettes': 101 classes, 784 features, 4100 train, 2264 val, 2307 test)
+    Dataset('caltech101-silhouettes': 101 classes, 784 features, 4100 train, 2264 val, 2307 test)
     """
     file = _find(path)
     if check and (found := sha256(file)) != SHA256:
@@ -80,7 +80,7 @@ def load_silhouettes(path: str | PathLike[str] | None = None, *, check: bool = T
         parts[f"y_{split}"] = content[f"{split}_labels"].ravel().astype(np.int64) - 1
         parts[f"images_{split}"] = _images(pixels)
     names = tuple(str(np.ravel(name)[0]) for name in content["classnames"].ravel())
-    return Dataset("silhouettes", class_names=names, description=DESCRIPTION, **parts)
+    return Dataset("caltech101-silhouettes", class_names=names, description=DESCRIPTION, **parts)
 
 
 def _find(path: str | PathLike[str] | None) -> Path:

@@ -49,10 +49,11 @@ class Certificate:
         return self.gap / size if size else 0.0
 
 
-def rebuild_weights(rows: Any, examples: Any, duals: Any, shape: tuple[int, int]) -> Floats:
+def rebuild_weights(problem: Any, duals: Any) -> Floats:
     """Return ``sum_i a_i x_i'`` in float64, in the layout of the rows."""
-    weights = np.zeros(shape)
-    sum_outer_products(rows, examples, duals, weights)
+    weights = np.zeros(problem.shape)
+    for rows, examples, part in problem.pieces(duals):
+        sum_outer_products(rows, examples, part, weights)
     return weights
 
 
@@ -66,8 +67,7 @@ which costs `C` times that little. Weights that are larger by a little do not.
 
 def certify(
     loss: Any,
-    rows: Any,
-    examples: Any,
+    problem: Any,
     duals: Any,
     weights: Floats,
     exact: Floats,
@@ -79,18 +79,18 @@ def certify(
     `exact` are the weights that belong to the duals.
     """
     squares = 0.5 * float(np.vdot(wide := weights.astype(np.float64), wide))
-    losses = _sums_of_losses(loss, rows, examples, wide, scales, scratch)
+    losses = _sums_of_losses(loss, problem, duals, wide, scales, scratch)
     best = int(np.argmin(scales**2 * squares + losses))
     primal = squares + float(losses[0])
     if best > 0:
         larger = (scales[best] * wide).astype(weights.dtype)
         wide = larger.astype(np.float64)
         # Again, as the larger weights are rounded: exactly those that the user gets are judged.
-        again = _sums_of_losses(loss, rows, examples, wide, scales[:1], scratch)
+        again = _sums_of_losses(loss, problem, duals, wide, scales[:1], scratch)
         value = 0.5 * float(np.vdot(wide, wide)) + float(again[0])
         if value < primal:
             primal, weights = value, larger
-    dual = sum_of_dual_values(loss, examples, duals) - 0.5 * float(np.vdot(exact, exact))
+    dual = sum_of_dual_values(loss, problem.examples, duals) - 0.5 * float(np.vdot(exact, exact))
     certificate = Certificate(primal, dual)
     if certificate.relative_gap < -1e-9:
         raise RuntimeError(
@@ -101,14 +101,28 @@ def certify(
 
 
 def _sums_of_losses(
-    loss: Any, rows: Any, examples: Any, weights: Floats, scales: Floats, scratch: Any
+    loss: Any, problem: Any, duals: Any, weights: Floats, scales: Floats, scratch: Any
 ) -> Floats:
     """Return the weighted sum of the losses for each of `scales` times the weights."""
     totals = np.zeros(scales.size)
+    for rows, examples, _ in problem.pieces(duals):
+        if isinstance(rows, DenseRows):
+            _add_losses_dense(loss, rows, examples, weights, scales, totals, scratch)
+        else:
+            add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch)
+    return totals
+
+
+def _add_losses_dense(
+    loss: Any,
+    rows: DenseRows,
+    examples: Any,
+    weights: Floats,
+    scales: Floats,
+    totals: Floats,
+    scratch: Any,
+) -> None:
     n = examples.labels.size
-    if not isinstance(rows, DenseRows):
-        add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch)
-        return totals
     block = max(1, min(n, (1 << 21) // max(weights.shape)))
     x = np.empty((block, weights.shape[1]))
     for start in range(0, n, block):
@@ -116,7 +130,6 @@ def _sums_of_losses(
         gather_rows(rows, start, stop, x)
         scores = x[: stop - start] @ weights.T
         add_losses(loss, start, scores, examples, scales, totals, scratch)
-    return totals
 
 
 @kernel

@@ -164,7 +164,7 @@ def adapt(result: Result, loss: Any, problem: Problem, ratio: float) -> Result:
     """Return `result` as a start for weights that are `ratio`, at least 1, times as large."""
     if result.duals is None:
         return result
-    exact = rebuild_weights(problem.rows, problem.examples, result.duals, problem.shape)
+    exact = rebuild_weights(problem, result.duals)
     norm = float(np.vdot(exact, exact))
     total = float(sum_of_values(result.duals))
     best = min(ratio, total / norm) if norm > 0.0 else ratio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,10 @@ class Problem:
     def shape(self) -> tuple[int, int]:
         """The shape of the weights in the layout of the rows."""
         return (self.d, self.m) if self.is_sparse else (self.m, self.d)
+
+    def pieces(self, duals: Any) -> Iterator[tuple[Any, Examples, Any]]:
+        """Yield rows with what belongs to them, piece by piece; here there is but one."""
+        yield self.rows, self.examples, duals
 
     def coefficients(self, weights: Floats) -> Floats:
         """Return the weights as ``(m, d)``."""

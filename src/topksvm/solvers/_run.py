@@ -73,6 +73,10 @@ class Run(ABC):
         status = Status.INTERRUPTED
         with suppress(KeyboardInterrupt):
             status = self._run(report)
+        return self.finish(status)
+
+    def finish(self, status: Status) -> Result:
+        """Return the result of a run that has stopped."""
         if not self.is_certified:
             self.certify()
         model, certificate = self.certified

@@ -98,6 +98,9 @@ class SDCA(Run):
         is_sparse = getattr(loss, "has_sparse_duals", False)
         self.use_active = options.active and is_sparse and m > 2 * wanted
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
+        self.no_grams = np.empty((0, self.block, self.block), problem.dtype)
+        # By what active passes and averaging lower the gap that a full pass estimates.
+        self.hope = 0.6 if self.use_active else 1.0
         self.extrapolator = Extrapolator(loss, problem)
         self.last_check = 0
         self.room = self.block * m
@@ -113,33 +116,51 @@ class SDCA(Run):
             self.dual = 0.0
         else:
             self.duals = Duals._make(part.copy() for part in duals)  # The earlier result stays.
-            exact = rebuild_weights(problem.rows, problem.examples, duals, problem.shape)
+            exact = rebuild_weights(problem, duals)
             self.weights[...] = exact
             dual_sum = float(sum_of_dual_values(loss, problem.examples, duals))
             self.dual = dual_sum - 0.5 * float(np.vdot(exact, exact))
 
     def full_pass(self) -> float:
         """Step on all classes of all examples; return an estimate of the primal objective."""
-        self.is_certified = False
         order = self.rng.permutation(self.members)
         sums = np.zeros(2)
+        self.part_of_full_pass(order, sums)
+        return self.end_full_pass(sums)
+
+    def part_of_full_pass(
+        self, order: Indices, sums: Floats, grams: Floats | None = None, has_grams: bool = False
+    ) -> None:
+        """Step on all classes of some examples; add the gain of the dual and the losses to `sums`.
+
+        Several models may take turns on the same examples and share `grams`; see `_together.py`.
+        """
+        self.is_certified = False
+        self.grams, self.has_grams = self.no_grams if grams is None else grams, has_grams
         work = self._sequential if self.problem.is_sparse else self._blocks
         with self._timed("full"), self.blas.limit(limits=self.blas_threads, user_api="blas"):
             self._in_segments(work, order, sums)
+
+    def end_full_pass(self, sums: Floats) -> float:
+        """Return an estimate of the primal objective after a pass over all examples."""
         self.dual += float(sums[0])
         self.n_passes += 1
         return float(sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
 
     def _in_segments(
-        self, work: Callable[[Indices, Floats], int], order: Indices, sums: Floats
+        self, work: Callable[[Indices, Floats, int], int], order: Indices, sums: Floats
     ) -> None:
         """Call `work`, which returns how far it came before the log of the duals was full."""
         start = 0
         while start < order.size:
-            self.duals = with_room(self.duals, self.room)
-            start += work(order[start : start + SEGMENT], sums)
+            self.make_room()
+            start += work(order[start : start + SEGMENT], sums, start)
 
-    def _sequential(self, index: Indices, sums: Floats) -> int:
+    def make_room(self) -> None:
+        """See that the log of the duals has room for a block."""
+        self.duals = with_room(self.duals, self.room)
+
+    def _sequential(self, index: Indices, sums: Floats, start: int) -> int:  # noqa: ARG002
         return sequential_pass(
             self.loss,
             self.problem.rows,
@@ -154,7 +175,7 @@ class SDCA(Run):
             sums,
         )
 
-    def _blocks(self, index: Indices, sums: Floats) -> int:
+    def _blocks(self, index: Indices, sums: Floats, start: int) -> int:
         return block_pass(
             self.loss,
             self.problem.rows,
@@ -162,6 +183,8 @@ class SDCA(Run):
             self.block,
             self.stack,
             self.scores,
+            self.grams[start // self.block :],
+            self.has_grams,
             self.problem.examples,
             self.duals,
             self.candidates,
@@ -179,7 +202,7 @@ class SDCA(Run):
         order = self.rng.permutation(self.members)
         sums = np.zeros(2)
 
-        def work(index: Indices, sums: Floats) -> int:
+        def work(index: Indices, sums: Floats, start: int) -> int:  # noqa: ARG001
             return active_pass(
                 self.loss,
                 self.problem.rows,
@@ -208,18 +231,11 @@ class SDCA(Run):
         """
         problem = self.problem
         with self._timed("certificates"):
-            exact = rebuild_weights(problem.rows, problem.examples, self.duals, problem.shape)
+            exact = rebuild_weights(problem, self.duals)
             self.weights[...] = exact
             model = (exact if average is None else average).astype(problem.dtype)
             certificate, model = certify(
-                self.loss,
-                problem.rows,
-                problem.examples,
-                self.duals,
-                model,
-                exact,
-                self.wide_scratch,
-                scales,
+                self.loss, problem, self.duals, model, exact, self.wide_scratch, scales
             )
         self.dual = certificate.dual
         self.last_check = self.n_passes
@@ -227,28 +243,35 @@ class SDCA(Run):
         return certificate
 
     def _run(self, report: Report | None) -> Status:
-        tol = self.tol
-        hope = 0.6 if self.use_active else 1.0  # By what active passes and averaging lower the gap.
         while True:
-            primal = self.full_pass()
-            gap = primal - self.dual
-            relative = gap / max(abs(primal), TINY)
-            if report is not None:
-                report(self.n_passes, self.elapsed, relative)
-            average = self._active_passes() if self.use_active else None
-            # The estimate knows nothing of larger weights, so look now and then in any case.
-            is_near, is_due = hope * relative <= tol, self.n_passes > 1.5 * self.last_check + 100
-            if is_near or is_due:
-                certificate = self.certify(average, SCALES[:1] if is_near else SCALES)
-                if certificate.relative_gap <= tol:
-                    return Status.SOLVED
-                if is_near:
-                    # It was too hopeful: ask for as much more as it was wrong by.
-                    hope = max(hope, min(4.0 * hope, 1.1 * certificate.gap / max(gap, TINY)))
-            if self.n_passes >= self.options.max_iter:
-                return Status.MAX_ITER
-            if self.elapsed >= self.options.max_time:
-                return Status.MAX_TIME
+            status = self.after_full_pass(self.full_pass(), report)
+            if status is not None:
+                return status
+
+    def after_full_pass(self, primal: float, report: Report | None = None) -> Status | None:
+        """Make active passes and certify if it is time to; return why to stop, or None to go on.
+
+        `primal` is the estimate of the pass.
+        """
+        tol = self.tol
+        gap = primal - self.dual
+        relative = gap / max(abs(primal), TINY)
+        if report is not None:
+            report(self.n_passes, self.elapsed, relative)
+        average = self._active_passes() if self.use_active else None
+        # The estimate knows nothing of larger weights, so look now and then in any case.
+        is_near, is_due = self.hope * relative <= tol, self.n_passes > 1.5 * self.last_check + 100
+        if is_near or is_due:
+            certificate = self.certify(average, SCALES[:1] if is_near else SCALES)
+            if certificate.relative_gap <= tol:
+                return Status.SOLVED
+            if is_near:
+                # It was too hopeful: ask for as much more as it was wrong by.
+                wrong = 1.1 * certificate.gap / max(gap, TINY)
+                self.hope = max(self.hope, min(4.0 * self.hope, wrong))
+        if self.n_passes >= self.options.max_iter:
+            return Status.MAX_ITER
+        return Status.MAX_TIME if self.elapsed >= self.options.max_time else None
 
     def _active_passes(self) -> Floats | None:
         """Make active passes while they pay; return the average of the weights after them."""

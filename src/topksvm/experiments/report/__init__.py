@@ -1,0 +1,5 @@
+"""One self-contained page about a run: tables, curves, and an explorer of ambiguous classes."""
+
+from topksvm.experiments.report._page import write_report
+
+__all__ = ["write_report"]

@@ -1,0 +1,151 @@
+"""The methods of the tables by their names there, and some that came later.
+
+Every method here ends in a linear model, so a candidate is its weights ``(m, d)`` and the value of
+the one parameter that is chosen on validation data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm.solvers import solve
+from topksvm.solvers._path import trace
+from topksvm.solvers._problem import make_problem
+from topksvm.solvers._sdca import SDCAOptions
+
+Array = NDArray[Any]
+
+TOL = 1e-3
+"""Relative duality gap of every point of a grid."""
+
+FINAL_TOL = 1e-4
+"""Relative duality gap of the model that is tested."""
+
+MAX_ITER = 1000
+
+POWERS = tuple(10.0**e for e in range(-5, 4))
+"""The grid of the paper."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What to train on; labels are numbers ``0 ... m - 1``."""
+
+    X: Any
+    labels: Array
+    m: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A trained model; `relative_gap` is None for methods without a certificate."""
+
+    value: float
+    weights: Array
+    relative_gap: float | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+    note: str = ""
+
+
+Candidates = Callable[[Training, Sequence[float]], Iterator[Candidate]]
+Finish = Callable[[Training, Candidate, float], Candidate]
+
+
+def _as_it_is(training: Training, candidate: Candidate, tol: float) -> Candidate:  # noqa: ARG001
+    return candidate
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table: models for values of `parameter`, and the grid to choose from.
+
+    `candidates` trains a model for each value; `finish` trains the chosen one to a given gap.
+    """
+
+    name: str
+    candidates: Candidates
+    grid: tuple[float, ...] = POWERS
+    quick_grid: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    parameter: str = "C"
+    finish: Finish = _as_it_is
+
+
+def make_method(name: str) -> Method:
+    """Return the method of that name; complain with the names there are."""
+    for pattern, make in _FAMILIES.items():
+        if found := re.fullmatch(pattern, name):
+            return make(name, *found.groups())
+    raise ValueError(
+        f"there is no method {name!r}; methods have names like top-5-SVM-alpha, top-5-SVM-beta, "
+        "softmax, top-5-entropy, smooth-top-1-SVM, SVM-OVA, TopPush, TopPush-OVA, Prec@5, "
+        "Recall@5, Recall@5-OVA, 'Wsabie++ dim=m queue=0', Swersky-Top-2."
+    )
+
+
+def _certified(
+    name: str, loss: str, k: int, *, smoothing: float = 0.0, quick: tuple[float, ...]
+) -> Method:
+    """Return a method that is one of this library's losses."""
+
+    def candidates(training: Training, Cs: Sequence[float]) -> Iterator[Candidate]:
+        ones = np.ones(len(training.labels))
+        problem = make_problem(training.X, training.labels, ones, training.m, 0.0)
+        options = SDCAOptions(TOL, MAX_ITER, np.inf, seed=training.seed)
+        for C, result in trace(problem, loss, np.sort(Cs), k, smoothing, "auto", options):
+            yield Candidate(C, result.weights, result.certificate.relative_gap)
+
+    def finish(training: Training, best: Candidate, tol: float) -> Candidate:
+        history: list[dict[str, float]] = []
+
+        def report(passes: int, seconds: float, gap: float) -> None:
+            history.append({"passes": passes, "seconds": seconds, "relative_gap": gap})
+
+        result = solve(
+            training.X,
+            training.labels,
+            loss,
+            best.value,
+            k=k,
+            smoothing=smoothing,
+            n_classes=training.m,
+            tol=tol,
+            max_iter=MAX_ITER,
+            seed=training.seed,
+            report=report,
+        )
+        gap = result.certificate.relative_gap
+        report(result.n_iter, result.history[-1].seconds, gap)
+        return Candidate(best.value, result.weights, gap, history)
+
+    return Method(name, candidates, quick_grid=quick, finish=finish)
+
+
+def _hinge(name: str, k: str, letter: str) -> Method:
+    return _certified(name, f"topk_hinge_{letter}", int(k), quick=(1e-3, 1e-2, 1e-1))
+
+
+def _smooth_hinge(name: str, k: str) -> Method:
+    return _certified(name, "topk_hinge_alpha", int(k), smoothing=1.0, quick=(1e-2, 3e-2, 1e-1))
+
+
+def _entropy(name: str, k: str) -> Method:
+    return _certified(name, "topk_entropy", int(k), quick=(1e-2, 3e-2, 1e-1))
+
+
+def _softmax(name: str) -> Method:
+    return _certified(name, "softmax", 1, quick=(1e-2, 3e-2, 1e-1))
+
+
+_FAMILIES: dict[str, Callable[..., Method]] = {
+    r"top-(\d+)-SVM-(alpha|beta)": _hinge,
+    r"smooth-top-(\d+)-SVM": _smooth_hinge,
+    r"top-(\d+)-entropy": _entropy,
+    r"softmax": _softmax,
+}

@@ -1,0 +1,148 @@
+"""The protocol of the paper for one row: choose on validation data, train, test.
+
+The parameter with the best top-1 accuracy on the validation rows is taken, the smaller of equal
+ones; the paper does not say which accuracy it chose by, and this is the one that gives its numbers.
+Where the best value is the first or last of the grid, the grid is made longer.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from topksvm.datasets import Dataset
+from topksvm.estimators._topk_mixin import best_columns
+from topksvm.experiments.reproduction._methods import (
+    FINAL_TOL,
+    TOL,
+    Candidate,
+    Method,
+    Training,
+)
+from topksvm.experiments.reproduction._store import Row
+from topksvm.metrics import topk_ranks
+
+Array = NDArray[Any]
+
+BLOCK = 1 << 23
+"""Scores that are held at a time."""
+
+KEPT = 10
+"""Guesses that are kept for every test row."""
+
+MAX_EXTENSIONS = 3
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """The ranks of the true classes, and the best classes with their scores."""
+
+    ranks: Array
+    classes: Array
+    scores: Array
+
+    def accuracy(self, k: int) -> float:
+        """Return the top-k accuracy in per cent."""
+        return 100.0 * float(np.mean(self.ranks <= k))
+
+
+def run_row(
+    method: Method, data: Dataset, *, quick: bool, seed: int, split: int = 0
+) -> tuple[Row, Guesses]:
+    """Return the row of one method on one split of the data."""
+    start = time.perf_counter()
+    m = len(data.class_names)
+    whole = Training(data.X_train, data.y_train, m, seed)
+    if data.X_val is None:
+        training, held_out = _hold_out(whole)
+    else:
+        training, held_out = whole, (data.X_val, data.y_val)
+    values = method.quick_grid if quick else method.grid
+    best, validation = _choose(method, training, held_out, values, extend=not quick)
+    if training is not whole:
+        best = next(method.candidates(whole, [best.value]))
+    best = method.finish(whole, best, TOL if quick else FINAL_TOL)
+    guesses = guess(best.weights, data.X_test, data.y_test)
+    ks = [k for k in range(1, 21) if k <= m]
+    row = Row(
+        dataset=data.name,
+        split=split,
+        method=method.name,
+        parameter=method.parameter,
+        value=best.value,
+        accuracy={k: guesses.accuracy(k) for k in ks},
+        seconds=time.perf_counter() - start,
+        relative_gap=best.relative_gap,
+        validation=validation,
+        history=best.history,
+        note=best.note,
+    )
+    return row, guesses
+
+
+def _choose(
+    method: Method,
+    training: Training,
+    held_out: tuple[Any, Array],
+    values: tuple[float, ...],
+    *,
+    extend: bool,
+) -> tuple[Candidate, dict[float, float]]:
+    """Return the best candidate and the validation accuracy of each value."""
+    scores: dict[float, float] = {}
+    best: Candidate | None = None
+    more = list(values)
+    for _ in range(1 + MAX_EXTENSIONS * extend):
+        for candidate in method.candidates(training, more):
+            accuracy = guess(candidate.weights, *held_out).accuracy(1)
+            scores[candidate.value] = accuracy
+            if best is None or (-accuracy, candidate.value) < (-scores[best.value], best.value):
+                best = candidate
+        assert best is not None
+        more = _beyond(sorted(scores), best.value)
+        if not more:
+            break
+    assert best is not None
+    return best, dict(sorted(scores.items()))
+
+
+def _beyond(values: list[float], best: float) -> list[float]:
+    """Return the next value beyond an edge of the grid at which the best one lies."""
+    if len(values) < 2:
+        return []
+    if best == values[0]:
+        return [values[0] ** 2 / values[1]]
+    return [values[-1] ** 2 / values[-2]] if best == values[-1] else []
+
+
+def _hold_out(whole: Training) -> tuple[Training, tuple[Any, Array]]:
+    """Return four fifths of the rows of every class for training, and the rest."""
+    train, rest = train_test_split(
+        np.arange(len(whole.labels)),
+        test_size=0.2,
+        stratify=whole.labels,
+        random_state=whole.seed,
+    )
+    train.sort(), rest.sort()
+    part = replace(whole, X=whole.X[train], labels=whole.labels[train])
+    return part, (whole.X[rest], whole.labels[rest])
+
+
+def guess(weights: Array, X: Any, labels: Array) -> Guesses:
+    """Return what the linear model guesses, a block of rows at a time."""
+    m = weights.shape[0]
+    step = max(1, BLOCK // m)
+    parts = []
+    for begin in range(0, len(labels), step):
+        rows = slice(begin, begin + step)
+        scores = np.asarray(X[rows] @ weights.T)
+        best = best_columns(scores, min(KEPT, m))
+        ranks = topk_ranks(labels[rows], scores, labels=np.arange(m))
+        parts.append((ranks, best, np.take_along_axis(scores, best, axis=1)))
+    ranks, classes, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Guesses(ranks, classes, values)

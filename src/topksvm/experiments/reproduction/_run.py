@@ -1,0 +1,113 @@
+"""Many rows of a table, side by side in processes; finished ones are kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
+
+from topksvm import __version__
+from topksvm._threads import thread_limit
+from topksvm.datasets import Dataset
+from topksvm.experiments.reproduction._methods import make_method
+from topksvm.experiments.reproduction._protocol import run_row
+from topksvm.experiments.reproduction._store import Row, Store
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run: `quick` takes the small grids and leaves out the more exact last fit."""
+
+    quick: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a data set comes from; each process loads it once for itself."""
+
+    load: Callable[..., Dataset]
+    arguments: tuple[tuple[str, Any], ...] = ()
+    splits: int = 1
+
+    def split(self, number: int) -> Dataset:
+        """Return one split of the data."""
+        extra = {"split": number + 1} if self.splits > 1 else {}
+        return self.load(**dict(self.arguments), **extra)
+
+
+@lru_cache(maxsize=1)
+def _loaded(source: Source, split: int) -> Dataset:
+    return source.split(split)
+
+
+def reproduce(
+    source: Source, names: Sequence[str], settings: Settings, folder: Path, jobs: int
+) -> Iterator[tuple[Row, bool]]:
+    """Yield the rows as they are finished, and whether they were there before.
+
+    Each row is the work of one thread, so that results do not depend on `jobs`.
+    """
+    store = open_store(source, settings, folder)
+    missing = []
+    for split in range(source.splits):
+        for name in names:
+            make_method(name)  # A wrong name is found now, not after an hour.
+            row = store.load(name, split)
+            if row is None:
+                missing.append((name, split))
+            else:
+                yield row, True
+    with parallel_config("loky", inner_max_num_threads=1):
+        work = Parallel(n_jobs=min(jobs, max(1, len(missing))), return_as="generator_unordered")
+        for row in work(delayed(_work)(source, store, settings, *task) for task in missing):
+            yield row, False
+
+
+def open_store(source: Source, settings: Settings, folder: Path) -> Store:
+    """Return the folder's rows for this data and these settings."""
+    data = _loaded(source, 0)
+    identity = {
+        "version": __version__,
+        "dataset": data.name,
+        "data": fingerprint(data),
+        "quick": settings.quick,
+        "seed": settings.seed,
+    }
+    return Store(folder / "rows", identity)
+
+
+def _work(source: Source, store: Store, settings: Settings, name: str, split: int) -> Row:
+    with thread_limit(1), threadpool_limits(1):
+        row, guesses = run_row(
+            make_method(name),
+            _loaded(source, split),
+            quick=settings.quick,
+            seed=settings.seed,
+            split=split,
+        )
+    store.save(
+        row,
+        ranks=guesses.ranks.astype(np.int32),
+        classes=guesses.classes.astype(np.int32),
+        scores=guesses.scores.astype(np.float32),
+    )
+    return row
+
+
+def fingerprint(data: Dataset) -> str:
+    """Return a short hash of shapes, labels and some rows, enough to tell data sets apart."""
+    digest = hashlib.sha256()
+    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+        digest.update(repr((X.shape, str(X.dtype))).encode())
+        digest.update(np.ascontiguousarray(y).tobytes())
+        rows = X[:: max(1, X.shape[0] // 100)]
+        digest.update(np.ascontiguousarray(rows).tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,72 @@
+"""Windows of rows, read ahead by a thread while the one before is worked on.
+
+Single rows in random order would each cost a disk a seek. Here pieces of about a megabyte are read
+in random order until a window is full, and the rows are shuffled within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm.solvers._sources import RowSource
+
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.int64]
+Piece = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Rows in memory, and which rows they are."""
+
+    x: Floats
+    index: Indices
+
+
+class WindowReader:
+    """Reads windows of at most `rows` rows into two buffers that take turns."""
+
+    def __init__(self, source: RowSource, rows: int) -> None:
+        self.source = source
+        self.pieces = source.pieces()
+        largest = max(stop - start for start, stop in self.pieces)
+        self.rows = min(max(rows, largest), source.shape[0])
+        self.buffers = [np.empty((self.rows, source.shape[1]), source.dtype) for _ in range(2)]
+
+    def plan(self, rng: np.random.Generator | None) -> list[list[Piece]]:
+        """Return the pieces of every window, in random order unless `rng` is None."""
+        order = range(len(self.pieces)) if rng is None else rng.permutation(len(self.pieces))
+        windows: list[list[Piece]] = []
+        used = self.rows
+        for number in order:
+            start, stop = self.pieces[number]
+            if used + stop - start > self.rows:
+                windows.append([])
+                used = 0
+            windows[-1].append((start, stop))
+            used += stop - start
+        return windows
+
+    def read(self, windows: list[list[Piece]]) -> Iterator[Window]:
+        """Yield the windows in turn; each is valid until the next one is asked for."""
+        with ThreadPoolExecutor(1) as reader:
+            ahead: Future[Window] | None = None
+            for number in range(len(windows)):
+                window = (ahead or reader.submit(self._fill, windows[number], number)).result()
+                if number + 1 < len(windows):
+                    ahead = reader.submit(self._fill, windows[number + 1], number + 1)
+                yield window
+
+    def _fill(self, pieces: list[Piece], number: int) -> Window:
+        buffer, used, index = self.buffers[number % 2], 0, []
+        for start, stop in pieces:
+            self.source.read(start, stop, buffer[used : used + stop - start])
+            index.append(np.arange(start, stop))
+            used += stop - start
+        return Window(buffer[:used], np.concatenate(index))
