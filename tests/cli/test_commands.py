@@ -30,7 +30,7 @@ def test_version_and_help():
     assert (done.returncode, done.stdout) == (0, f"topksvm {topksvm.__version__}\n")
     done = _run("--help")
     assert done.returncode == 0
-    for command in ("demo", "bench", "info"):
+    for command in ("demo", "train", "predict", "evaluate", "cv", "bench", "info"):
         assert f"    {command} " in done.stdout
 
 

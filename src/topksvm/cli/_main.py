@@ -8,10 +8,30 @@ import sys
 from collections.abc import Sequence
 
 from topksvm import __version__
-from topksvm.cli import _bench, _demo, _extract, _info, _reproduce
+from topksvm.cli import (
+    _bench,
+    _cv,
+    _demo,
+    _evaluate,
+    _extract,
+    _info,
+    _predict,
+    _reproduce,
+    _train,
+)
 from topksvm.cli._errors import UserError
 
-_COMMANDS = (_demo, _reproduce, _extract, _bench, _info)
+_COMMANDS = (
+    _demo,
+    _train,
+    _predict,
+    _evaluate,
+    _cv,
+    _reproduce,
+    _extract,
+    _bench,
+    _info,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -28,8 +48,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for bad input, 130 if interrupted."""
-    options = build_parser().parse_args(arguments)
     try:
+        options = build_parser().parse_args(arguments)
         options.run(options)
         sys.stdout.flush()
     except UserError as error:

@@ -1,0 +1,65 @@
+"""Train with a live line, and turn what scikit-learn warns of into what a person can act on."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from topksvm.cli._errors import UserError
+from topksvm.cli._output import lines_as_progress, one_line, report_progress, warn
+from topksvm.solvers import Status
+
+_ADVICE = {
+    Status.MAX_ITER: "Raise --max-iter, or lower -C, or scale the features to a similar range",
+    Status.MAX_TIME: "Raise --max-time, or lower -C, or scale the features to a similar range",
+    Status.STALLED: "Use --dtype float64, or a larger --tol",
+    Status.INTERRUPTED: "The model is usable all the same",
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a training went."""
+
+    status: Status
+    seconds: float
+
+
+def fit_model(model: Any, X: Any, y: Any, *, is_quiet: bool) -> Fit:
+    """Train one model; one that falls short of its tol is a warning, Ctrl-C leaves it usable."""
+    model.set_params(verbose=0 if is_quiet else 1)
+    if not is_quiet and sys.stderr.isatty():  # There it is overwritten, also by an error.
+        report_progress(f"training on {X.shape[0]} rows; the first time, kernels are compiled")
+    start = time.perf_counter()
+    with lines_as_progress(is_on=not is_quiet):
+        messages = fit_recording(model, X, y)
+    seconds = time.perf_counter() - start
+    model.set_params(verbose=0)
+    status = next((s for s in _ADVICE if any(s.value in text for text in messages)), Status.SOLVED)
+    if status is not Status.SOLVED:
+        gap = model.certificate_.relative_gap
+        why = status.value.replace("max_iter", f"{model.max_iter}")
+        why = why.replace("max_time", f"{model.max_time}")
+        warn(
+            f"not solved to --tol {model.tol:g}: {why}; up to {100 * gap:.2g} % of the objective "
+            f"may be gained yet. {_ADVICE[status]}"
+        )
+    for text in messages:
+        if status is Status.SOLVED or status.value not in text:
+            warn(text)
+    return Fit(status, seconds)
+
+
+def fit_recording(estimator: Any, X: Any, y: Any) -> list[str]:
+    """Train, and return the warnings instead of printing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        try:
+            estimator.fit(X, y)
+        except ValueError as error:
+            raise UserError(f"{one_line(error)}.") from error
+    return list(dict.fromkeys(one_line(warning.message) for warning in caught))

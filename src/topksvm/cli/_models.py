@@ -1,0 +1,57 @@
+"""Models in files, and in words."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from topksvm.cli._errors import UserError
+from topksvm.cli._output import check_writable, one_line
+
+
+def check_model_path(path: Path) -> None:
+    """Find out before the training whether the model can be written."""
+    check_writable(path, "-o", [".safetensors"])
+    if importlib.util.find_spec("safetensors") is None:
+        raise UserError(
+            "models are written with the package safetensors, which is missing; install it with: "
+            "pip install 'topksvm[safetensors]'"
+        )
+
+
+def load_model(path: Path) -> tuple[Any, tuple[str, ...] | None]:
+    """Return a model, and the names of its features if it has them.
+
+    The columns of a file are matched with the names here, so the model itself gets plain arrays
+    and need not ask for names.
+    """
+    from topksvm.estimators import TopKLinearSVC
+
+    try:
+        model = TopKLinearSVC.load(path)
+    except (OSError, ValueError, ImportError) as error:
+        raise UserError(f"{one_line(error)}.") from error
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return model, None
+    del model.feature_names_in_
+    return model, tuple(names)
+
+
+def certificate_in_words(certificate: Any) -> str:
+    """Return what is proven about a model."""
+    return (
+        f"objective {certificate.primal:.6g}, proven: no model of this kind is more than "
+        f"{100 * certificate.relative_gap:.2g} % better"
+    )
+
+
+def certificate_as_json(certificate: Any) -> dict[str, float]:
+    """Return a certificate as JSON can hold it."""
+    return {
+        "primal": float(certificate.primal),
+        "dual": float(certificate.dual),
+        "gap": float(certificate.gap),
+        "relative_gap": float(certificate.relative_gap),
+    }
