@@ -114,6 +114,29 @@ def test_falling_short_of_tol_is_one_line_and_no_failure(trained, tmp_path, caps
     assert run_json(capsys, *arguments)["status"] == "max_iter"
 
 
+def test_features_that_are_too_large_for_c_are_pointed_out(tmp_path, capsys):
+    X, y = examples()
+    table = write_table(tmp_path / "t.csv", 1000 * X, y)
+    arguments = ["train", table, "-o", tmp_path / "m.safetensors", "-q", "--max-iter", 1]
+    first, *_ = run(capsys, *arguments).err.splitlines()
+    norm = np.median(np.linalg.norm(1000 * X, axis=1))
+    assert f"the features are large: rows have a norm of about {norm:.2g}." in first
+    assert "features are large" not in run(capsys, *arguments, "-C", 1e-6).err
+
+
+def test_a_full_disk_is_one_clear_line(trained, tmp_path, capsys, monkeypatch):
+    def fill(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("topksvm.cli._predict._write_csv", fill)
+    saved = [trained / "model.safetensors", trained / "test.csv", "-o", tmp_path / "out.csv"]
+    assert main(["predict", *map(str, saved)]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("topksvm: error: ")
+    assert "No space left on device" in error
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ctrl_c_saves_the_model_with_its_certificate(trained, tmp_path):
     out = tmp_path / "model.safetensors"
     arguments = [trained / "train.csv", "-o", out, "-C", 1e6, "--tol", 1e-15, "--max-iter", 10**9]

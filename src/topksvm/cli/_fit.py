@@ -8,6 +8,9 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from topksvm.cli._errors import UserError
 from topksvm.cli._output import lines_as_progress, one_line, report_progress, warn
 from topksvm.solvers import Status
@@ -18,6 +21,9 @@ _ADVICE = {
     Status.STALLED: "Use --dtype float64, or a larger --tol",
     Status.INTERRUPTED: "The model is usable all the same",
 }
+
+_LARGE = 1e4
+"""``C`` times the squared norm of a row from which on training takes very many passes."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ def fit_model(model: Any, X: Any, y: Any, *, is_quiet: bool) -> Fit:
     model.set_params(verbose=0 if is_quiet else 1)
     if not is_quiet and sys.stderr.isatty():  # There it is overwritten, also by an error.
         report_progress(f"training on {X.shape[0]} rows; the first time, kernels are compiled")
+    _warn_of_scale(X, model.C)
     start = time.perf_counter()
     with lines_as_progress(is_on=not is_quiet):
         messages = fit_recording(model, X, y)
@@ -51,6 +58,18 @@ def fit_model(model: Any, X: Any, y: Any, *, is_quiet: bool) -> Fit:
         if status is Status.SOLVED or status.value not in text:
             warn(text)
     return Fit(status, seconds)
+
+
+def _warn_of_scale(X: Any, C: float) -> None:
+    """Say before a long training, not after it, that the features are too large for `C`."""
+    rows = X[:1000].astype(np.float64)
+    squares = rows.multiply(rows).sum(axis=1) if sp.issparse(rows) else (rows * rows).sum(axis=1)
+    square = float(np.median(np.asarray(squares)))
+    if C * square > _LARGE:
+        warn(
+            f"the features are large: rows have a norm of about {square**0.5:.2g}. At -C {C:g} the "
+            f"training may be slow. Divide them by their largest value, or try -C {1 / square:.1g}"
+        )
 
 
 def fit_recording(estimator: Any, X: Any, y: Any) -> list[str]:

@@ -61,4 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # The reader of our output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # Such as a disk that is full.
+        print(f"topksvm: error: {error}", file=sys.stderr)
+        return 2
     return 0
