@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from cli.files import NAMES, examples, run, run_json, write_table
 from topksvm import TopKLinearSVC
+from topksvm.cli import main
 
 CS = (0.05, 0.5)
 
@@ -90,3 +92,31 @@ def test_small_classes_are_named(tmp_path, capsys):
     assert printed.err == (
         "topksvm: warning: classes with fewer rows than there are folds, 2: 'rare'\n"
     )
+
+
+def test_ctrl_c_in_the_last_training_saves_the_model(table, tmp_path, capsys, monkeypatch):
+    from topksvm.solvers import Status
+
+    real = TopKLinearSVC.fit
+
+    def interrupted(self, *args):
+        warnings.warn(f"Not solved: {Status.INTERRUPTED.value}.", stacklevel=2)
+        return real(self, *args)
+
+    monkeypatch.setattr(TopKLinearSVC, "fit", interrupted)
+    out = tmp_path / "m.safetensors"
+    arguments = ["cv", table, "-k", 2, "-C", 0.1, "--folds", 2, "-q", "-o", out]
+    assert main([str(a) for a in arguments]) == 130
+    assert capsys.readouterr().err == "topksvm: interrupted\n"
+    assert TopKLinearSVC.load(out).k == 2
+
+
+def test_ctrl_c_in_the_search_leaves_nothing(table, tmp_path, capsys, monkeypatch):
+    def interrupted(*_args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("topksvm.estimators._linear_cv.extend_all", interrupted)
+    arguments = ["cv", table, "-k", 2, "-o", tmp_path / "m.safetensors"]
+    assert main([str(a) for a in arguments]) == 130
+    assert capsys.readouterr().err == "topksvm: interrupted\n"
+    assert list(tmp_path.iterdir()) == []

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from topksvm._files import replacing
 from topksvm.cli._data import add_data_options, labels_to_train_on, read_examples, request_of
 from topksvm.cli._errors import UserError
+from topksvm.cli._folds import stratified_folds
 from topksvm.cli._models import certificate_as_json, certificate_in_words, check_model_path
 from topksvm.cli._options import (
     LOSS_NAMES,
@@ -113,7 +114,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
-    from topksvm.cli._fit import fit_recording
+    from topksvm.cli._fit import fit_recording, is_interrupted
     from topksvm.estimators import TopKLinearSVCCV
 
     _check_outputs(options)
@@ -126,14 +127,14 @@ def run(options: argparse.Namespace) -> None:
         10 if options.C is None else options.C,
         losses=options.losses,
         train_ks=options.train_k,
-        cv=_folds(options.folds, y, options.seed),
+        cv=stratified_folds(options.folds, y, options.seed),
         refit=options.output is not None,
         max_extensions=options.extensions,
         verbose=0 if options.quiet else 1,
         **training_parameters(options),
     )
     start = time.perf_counter()
-    fit_recording(search, table.X, y)
+    messages = fit_recording(search, table.X, y)
     end_progress()
     seconds = time.perf_counter() - start
     _warn_of_gaps(search, options.tol)
@@ -147,14 +148,16 @@ def run(options: argparse.Namespace) -> None:
             warn(f"the model saved is not solved to --tol {options.tol:g}. Raise --max-iter")
     if options.json:
         print(json.dumps(_as_json(search, model, seconds, options, table.notes), indent=2))
-        return
-    notes = "".join(f"; {note}" for note in table.notes)
-    print(f"{options.data}: {table.X.shape[0]} rows, {table.X.shape[1]} features, ", end="")
-    print(f"{len(search.classes_)} classes{notes}\n")
-    _print_search(search, ks, seconds, options)
-    if model is not None:
-        print(f"\nsaved {options.output}, for top-{options.for_k or ks[0]}: ", end="")
-        print(certificate_in_words(model.certificate_))
+    else:
+        notes = "".join(f"; {note}" for note in table.notes)
+        print(f"{options.data}: {table.X.shape[0]} rows, {table.X.shape[1]} features, ", end="")
+        print(f"{len(search.classes_)} classes{notes}\n")
+        _print_search(search, ks, seconds, options)
+        if model is not None:
+            print(f"\nsaved {options.output}, for top-{options.for_k or ks[0]}: ", end="")
+            print(certificate_in_words(model.certificate_))
+    if is_interrupted(messages):  # While the model was trained on all rows.
+        raise KeyboardInterrupt
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -186,31 +189,6 @@ def _ks_for(options: argparse.Namespace, y: NDArray[Any]) -> list[int]:
             "them, or add it to -k."
         )
     return ks
-
-
-def _folds(folds: int, y: NDArray[Any], seed: int) -> list[tuple[Any, Any]]:
-    """Return stratified folds of shuffled rows, as files are often sorted by their labels."""
-    from sklearn.model_selection import StratifiedKFold
-
-    classes, sizes = np.unique(y, return_counts=True)
-    if sizes.max() < folds:
-        raise UserError(
-            f"--folds {folds}, but no class has more than {sizes.max()} rows. Choose fewer folds, "
-            "at least 2, or give more rows."
-        )
-    small = classes[sizes < folds].tolist()
-    if small:
-        warn(f"classes with fewer rows than there are folds, {folds}: {some(small)}")
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    return _split_quietly(splitter, y)
-
-
-def _split_quietly(splitter: Any, y: NDArray[Any]) -> list[tuple[Any, Any]]:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Small classes were named already.
-        return list(splitter.split(np.zeros(len(y)), y))
 
 
 def _warn_of_gaps(search: Any, tol: float) -> None:

@@ -82,3 +82,8 @@ def fit_recording(estimator: Any, X: Any, y: Any) -> list[str]:
         except ValueError as error:
             raise UserError(f"{one_line(error)}.") from error
     return list(dict.fromkeys(one_line(warning.message) for warning in caught))
+
+
+def is_interrupted(messages: list[str]) -> bool:
+    """Return whether the warnings of a training say that the user ended it."""
+    return any(Status.INTERRUPTED.value in text for text in messages)

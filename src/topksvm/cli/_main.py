@@ -20,6 +20,7 @@ from topksvm.cli import (
     _train,
 )
 from topksvm.cli._errors import UserError
+from topksvm.cli._output import end_progress
 
 _COMMANDS = (
     _demo,
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"topksvm: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        end_progress()
         print("topksvm: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # The reader of our output, such as `head`, has seen enough.
