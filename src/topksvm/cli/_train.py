@@ -119,34 +119,58 @@ def run(options: argparse.Namespace) -> None:
         accuracies["test"] = measure(model, test[0], test[1], ks)
         _warn_of_unseen(accuracies["test"])
     seconds = {"read": reading, "train": fit.seconds, "test": time.perf_counter() - start}
-    if options.json:
-        result = {
-            "model": str(options.output),
-            "data": str(options.data),
-            "notes": list(table.notes),
-            "n_rows": X.shape[0],
-            "n_features": X.shape[1],
-            "n_classes": len(model.classes_),
-            "parameters": model.get_params(),
-            "status": fit.status.name.lower(),
-            "certificate": certificate_as_json(model.certificate_),
-            "passes": model.n_iter_,
-            "seconds": seconds,
-            "accuracy": {name: accuracy_as_json(a) for name, a in accuracies.items()},
-        }
-        print(json.dumps(result, indent=2))
-    else:
-        facts = {
-            "data": f"{options.data}: {X.shape[0]} rows to train on, {X.shape[1]} features, "
-            f"{len(model.classes_)} classes; {'; '.join(table.notes)}".removesuffix("; "),
-            "model": f"{options.loss}, k = {k}, C = {options.C:g}",
-            "certificate": certificate_in_words(model.certificate_),
-            "time": f"{fit.seconds:.2f} s for {model.n_iter_} passes, {reading:.2f} s to read",
-        }
-        facts |= {name: accuracy_in_words(a) for name, a in accuracies.items()}
-        print_facts(facts | {"saved": str(options.output)})
+    show = _print_json if options.json else _print_words
+    show(options, model, table, X.shape[0], fit.status.name.lower(), seconds, accuracies)
     if fit.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
+
+
+def _print_json(
+    options: argparse.Namespace,
+    model: Any,
+    table: Table,
+    n_rows: int,
+    status: str,
+    seconds: dict[str, float],
+    accuracies: dict[str, Any],
+) -> None:
+    result = {
+        "model": str(options.output),
+        "data": str(options.data),
+        "notes": list(table.notes),
+        "n_rows": n_rows,
+        "n_features": model.n_features_in_,
+        "n_classes": len(model.classes_),
+        "parameters": model.get_params(),
+        "status": status,
+        "certificate": certificate_as_json(model.certificate_),
+        "passes": model.n_iter_,
+        "seconds": seconds,
+        "accuracy": {name: accuracy_as_json(a) for name, a in accuracies.items()},
+    }
+    print(json.dumps(result, indent=2))
+
+
+def _print_words(
+    options: argparse.Namespace,
+    model: Any,
+    table: Table,
+    n_rows: int,
+    _status: str,  # A warning has told it already.
+    seconds: dict[str, float],
+    accuracies: dict[str, Any],
+) -> None:
+    notes = "".join(f"; {note}" for note in table.notes)
+    facts = {
+        "data": f"{options.data}: {n_rows} rows to train on, {model.n_features_in_} features, "
+        f"{len(model.classes_)} classes{notes}",
+        "model": f"{model.loss}, k = {model.k}, C = {model.C:g}",
+        "certificate": certificate_in_words(model.certificate_),
+        "time": f"{seconds['train']:.2f} s for {model.n_iter_} passes, "
+        f"{seconds['read']:.2f} s to read",
+    }
+    facts |= {name: accuracy_in_words(a) for name, a in accuracies.items()}
+    print_facts(facts | {"saved": str(options.output)})
 
 
 def save(model: Any, names: tuple[str, ...] | None, path: Path) -> None:
