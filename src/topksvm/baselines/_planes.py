@@ -1,0 +1,155 @@
+"""Cutting planes, and the quadratic program over them.
+
+A labelling with loss ``l`` and ``g = Psi(truth) - Psi(labelling)`` is a lower bound on the risk,
+the largest violation: ``R(w) >= l - <g, w>``. The best ``w`` with respect to the planes kept is
+``w = sum_t alpha_t g_t``, where ``alpha`` maximises the dual::
+
+    D(alpha) = <l, alpha> - 1/2 ||sum_t alpha_t g_t||^2    over  alpha >= 0,  sum_t alpha_t = C
+
+Plane 0 is that of the truth, with loss and ``g`` zero. Every feasible ``alpha`` is a lower bound on
+the optimum of the full problem.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm._numba import kernel
+
+Floats = NDArray[np.float64]
+
+OLD = 50
+"""Solutions in which a plane may be unused before it is dropped, as in SVM^struct."""
+MAX_STEPS = 200_000
+"""The most steps in one solution; with fewer planes than 1000 not met by far."""
+
+
+class Planes:
+    """The planes kept, with their Gram matrix and multipliers.
+
+    Memory: ``8 * width`` bytes per plane. Unused ones are dropped, so there are seldom more than
+    a few hundred.
+
+    Parameters
+    ----------
+    width : int
+        The number of weights.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.count = 1
+        self._normals = np.zeros((4, width))
+        self._gram = np.zeros((4, 4))
+        self._losses = np.zeros(4)
+        self._alphas = np.zeros(4)
+        self._ages = np.zeros(4, dtype=np.int64)
+
+    @property
+    def alphas(self) -> Floats:
+        """The multipliers."""
+        return self._alphas[: self.count]
+
+    def add(self, normal: Floats, loss: float) -> None:
+        """Keep one more plane, with multiplier 0."""
+        if self.count == self._losses.size:
+            self._grow(2 * self.count)
+        new = self.count
+        self.count += 1
+        self._normals[new] = normal
+        self._gram[new, : self.count] = self._normals[: self.count] @ normal
+        self._gram[: self.count, new] = self._gram[new, : self.count]
+        self._losses[new], self._alphas[new], self._ages[new] = loss, 0.0, 0
+
+    def solve(self, C: float, tol: float) -> None:
+        """Maximise the dual to a gap of `tol`, from the present multipliers."""
+        alphas = self.alphas
+        alphas[0] = 0.0
+        total = float(alphas.sum())
+        if total > C:
+            alphas *= C / total
+        alphas[0] = max(0.0, C - float(alphas.sum()))
+        maximise_dual(self._gram, alphas, self._bounds(), float(tol), np.int64(MAX_STEPS))
+        ages = self._ages[: self.count]
+        ages[:] = np.where(alphas > 0, 0, ages + 1)
+        self._drop_old()
+
+    def weights(self) -> Floats:
+        """Return ``sum_t alpha_t g_t``."""
+        used = np.flatnonzero(self.alphas > 0)
+        if 2 * used.size > self.count:
+            return self.alphas @ self._normals[: self.count]
+        weights = np.zeros(self._normals.shape[1])
+        for t in used:
+            weights += self._alphas[t] * self._normals[t]
+        return weights
+
+    def dual(self, weights: Floats) -> float:
+        """Return the dual value, given the weights that belong to the multipliers."""
+        return float(self._losses[: self.count] @ self.alphas) - 0.5 * float(weights @ weights)
+
+    def slack(self) -> float:
+        """Return the largest bound on the risk by a plane at the weights of the multipliers."""
+        return float(self._bounds().max())
+
+    def _bounds(self) -> Floats:
+        """Return ``l_t - <g_t, w>``, which is the slope of the dual as well."""
+        gram = self._gram[: self.count, : self.count]
+        return self._losses[: self.count] - gram @ self.alphas
+
+    def _grow(self, capacity: int) -> None:
+        old = self.count
+        for name in ("_normals", "_losses", "_alphas", "_ages"):
+            values = getattr(self, name)
+            grown = np.zeros((capacity, *values.shape[1:]), dtype=values.dtype)
+            grown[:old] = values
+            setattr(self, name, grown)
+        gram = np.zeros((capacity, capacity))
+        gram[:old, :old] = self._gram
+        self._gram = gram
+
+    def _drop_old(self) -> None:
+        kept = (self._ages[: self.count] < OLD) | (self.alphas > 0)
+        kept[0] = True
+        left = np.flatnonzero(kept)
+        # Moving planes costs time, so several go at once.
+        if self.count - left.size < 16:
+            return
+        self._gram[: left.size, : left.size] = self._gram[np.ix_(left, left)]
+        for new, old in enumerate(left):
+            if new != old:
+                self._normals[new] = self._normals[old]
+        for values in (self._losses, self._alphas, self._ages):
+            values[: left.size] = values[left]
+        self.count = left.size
+
+
+@kernel
+def maximise_dual(gram, alphas, slopes, tol, max_steps):
+    """Maximise the dual over the simplex by exact steps along pairs of coordinates.
+
+    The pair: the largest slope, and the coordinate from which a step there gains most (the second
+    order choice of SMO). Stops when ``<grad, best vertex - alpha>``, a bound on what is left to be
+    gained, is at most `tol`.
+    """
+    count = alphas.size
+    for _ in range(max_steps):
+        up = np.argmax(slopes)
+        gap, gain, down = 0.0, 0.0, -1
+        for t in range(count):
+            if alphas[t] > 0.0:
+                rise = slopes[up] - slopes[t]
+                gap += alphas[t] * rise
+                curvature = max(gram[up, up] + gram[t, t] - 2.0 * gram[up, t], 1e-300)
+                if rise * min(rise / curvature, alphas[t]) > gain:
+                    gain, down = rise * min(rise / curvature, alphas[t]), t
+        if gap <= tol or down < 0:
+            break
+        curvature = max(gram[up, up] + gram[down, down] - 2.0 * gram[up, down], 1e-300)
+        step = (slopes[up] - slopes[down]) / curvature
+        if step >= alphas[down] * (1.0 - 1e-12):
+            step = alphas[down]
+        alphas[up] += step
+        alphas[down] = alphas[down] - step
+        for t in range(count):
+            slopes[t] -= step * (gram[up, t] - gram[down, t])

@@ -1,0 +1,67 @@
+"""The most violated labelling is the worst of all, by trying all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from baselines.labellings import worst_violation
+from topksvm.baselines._labellings import Measure, Truth, most_violated
+
+ENTRIES = 9
+
+
+def _check(scores, truth, measure):
+    found = most_violated(scores, Truth(np.flatnonzero(truth), truth.size), measure)
+    labelling = truth.copy()
+    assert truth[found.missed].all()
+    assert not truth[found.false].any()
+    assert len(set(found.false)) == found.false.size
+    labelling[found.missed], labelling[found.false] = 0, 1
+    predicted, hits = labelling.sum(), int(labelling @ truth)
+    if measure.exactly:
+        assert predicted == measure.size
+    else:
+        assert predicted <= measure.size if measure.recall else predicted >= measure.size
+    whole = truth.sum() if measure.recall else max(predicted, 1)
+    assert found.loss == pytest.approx(100.0 * (1.0 - hits / whole))
+    assert found.margin(scores) == pytest.approx(2.0 * float((truth - labelling) @ scores))
+    assert found.violation == pytest.approx(found.loss - found.margin(scores))
+    assert found.violation == pytest.approx(worst_violation(scores, truth, *measure), abs=1e-9)
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("positives", [1, 3, 8])
+def test_worst_of_all(recall, exactly, positives):
+    rng = np.random.default_rng(positives)
+    truth = np.zeros(ENTRIES, dtype=int)
+    truth[rng.permutation(ENTRIES)[:positives]] = 1
+    for size in (1, 2, 4, ENTRIES - positives, ENTRIES):
+        measure = Measure(recall, size, exactly)
+        # The loss matters as much as the scores at a scale of about 10.
+        for scale in (0.0, 1.0, 10.0, 1000.0):
+            _check(scale * rng.normal(size=ENTRIES), truth, measure)
+            _check(scale * rng.integers(-2, 3, size=ENTRIES).astype(float), truth, measure)
+
+
+@pytest.mark.parametrize("recall", [False, True])
+def test_large_problem_by_all_counts(recall):
+    """All pairs of counts instead of all labellings, so that few of many negatives are sorted."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros(400, dtype=int)
+    truth[rng.permutation(400)[:30]] = 1
+    for scale, offset in ((0.05, 0.0), (1.0, -1.0), (1.0, 1.0), (5.0, -8.0)):
+        scores = scale * rng.normal(size=400) + offset
+        positive, negative = np.sort(scores[truth == 1]), -np.sort(-scores[truth == 0])
+        for size in (1, 20, 60, 300):
+            best = -np.inf
+            for a in range(31):
+                for b in range(371):
+                    if (a + b <= size) if recall else (a + b >= size):
+                        whole = 30 if recall else max(a + b, 1)
+                        change = negative[:b].sum() - positive[: 30 - a].sum()
+                        best = max(best, 100 * (1 - a / whole) + 2 * change)
+            measure = Measure(recall, size, exactly=False)
+            found = most_violated(scores, Truth(np.flatnonzero(truth), 400), measure)
+            assert found.violation == pytest.approx(best)
