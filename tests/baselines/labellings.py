@@ -25,6 +25,6 @@ def all_labellings(truth, recall, size, exactly):
 def worst_violation(scores, truth, recall, size, exactly):
     """Return the largest violation, by trying all."""
     return max(
-        loss + 2.0 * float((labelling - truth) @ scores)
+        loss + 100.0 / truth.size * float((labelling - truth) @ scores)
         for labelling, loss in all_labellings(truth, recall, size, exactly)
     )

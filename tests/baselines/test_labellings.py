@@ -12,7 +12,8 @@ ENTRIES = 9
 
 
 def _check(scores, truth, measure):
-    found = most_violated(scores, Truth(np.flatnonzero(truth), truth.size), measure)
+    entries = Truth(np.flatnonzero(truth), truth.size)
+    found = most_violated(scores, entries, measure)
     labelling = truth.copy()
     assert truth[found.missed].all()
     assert not truth[found.false].any()
@@ -25,8 +26,9 @@ def _check(scores, truth, measure):
         assert predicted <= measure.size if measure.recall else predicted >= measure.size
     whole = truth.sum() if measure.recall else max(predicted, 1)
     assert found.loss == pytest.approx(100.0 * (1.0 - hits / whole))
-    assert found.margin(scores) == pytest.approx(2.0 * float((truth - labelling) @ scores))
-    assert found.violation == pytest.approx(found.loss - found.margin(scores))
+    margin = 100.0 / truth.size * float((truth - labelling) @ scores)
+    assert entries.margin(found, scores) == pytest.approx(margin)
+    assert found.violation == pytest.approx(found.loss - margin)
     assert found.violation == pytest.approx(worst_violation(scores, truth, *measure), abs=1e-9)
 
 
@@ -39,8 +41,8 @@ def test_worst_of_all(recall, exactly, positives):
     truth[rng.permutation(ENTRIES)[:positives]] = 1
     for size in (1, 2, 4, ENTRIES - positives, ENTRIES):
         measure = Measure(recall, size, exactly)
-        # The loss matters as much as the scores at a scale of about 10.
-        for scale in (0.0, 1.0, 10.0, 1000.0):
+        # The loss matters as much as the scores at a scale of about 1.
+        for scale in (0.0, 0.2, 1.0, 100.0):
             _check(scale * rng.normal(size=ENTRIES), truth, measure)
             _check(scale * rng.integers(-2, 3, size=ENTRIES).astype(float), truth, measure)
 
@@ -51,7 +53,7 @@ def test_large_problem_by_all_counts(recall):
     rng = np.random.default_rng(0)
     truth = np.zeros(400, dtype=int)
     truth[rng.permutation(400)[:30]] = 1
-    for scale, offset in ((0.05, 0.0), (1.0, -1.0), (1.0, 1.0), (5.0, -8.0)):
+    for scale, offset in ((0.5, 0.0), (10.0, -10.0), (10.0, 10.0), (50.0, -80.0)):
         scores = scale * rng.normal(size=400) + offset
         positive, negative = np.sort(scores[truth == 1]), -np.sort(-scores[truth == 0])
         for size in (1, 20, 60, 300):
@@ -61,7 +63,7 @@ def test_large_problem_by_all_counts(recall):
                     if (a + b <= size) if recall else (a + b >= size):
                         whole = 30 if recall else max(a + b, 1)
                         change = negative[:b].sum() - positive[: 30 - a].sum()
-                        best = max(best, 100 * (1 - a / whole) + 2 * change)
+                        best = max(best, 100 * (1 - a / whole) + change / 4)
             measure = Measure(recall, size, exactly=False)
             found = most_violated(scores, Truth(np.flatnonzero(truth), 400), measure)
             assert found.violation == pytest.approx(best)

@@ -41,7 +41,7 @@ def solve_by_enumeration(features, truth, C, measure):
     """Return the optimal value with a constraint for each labelling."""
     w, slack = cp.Variable(features.shape[1]), cp.Variable(nonneg=True)
     labellings, losses = zip(*all_labellings(truth, *measure), strict=True)
-    normals = 2.0 * (truth - np.array(labellings)) @ features
+    normals = 100.0 / truth.size * (truth - np.array(labellings)) @ features
     program = cp.Problem(
         cp.Minimize(0.5 * cp.sum_squares(w) + C * slack),
         [normals @ w >= np.array(losses) - slack],
@@ -54,7 +54,7 @@ def solve_by_enumeration(features, truth, C, measure):
 @pytest.mark.parametrize(("measure", "k"), MEASURES)
 def test_optimum_over_all_labellings(measure, k, size, reduction):
     X, y = tiny(n=3 if reduction == "multiclass" else 7)
-    for C in (0.01, 1.0):
+    for C in (0.001, 0.1):
         model = SVMPerf(measure, k=k, C=C, size=size, reduction=reduction, tol=1e-7).fit(X, y)
         expected, primal = 0.0, 0.0
         blocks = [model.coef_.ravel()] if reduction == "multiclass" else list(model.coef_)
@@ -123,7 +123,7 @@ def test_path_shares_planes(measure, k):
     X, y = problem(n=60)
     reduction = multiclass_reduction(X, y, 6, measure, k, "bound")
     stopping = Stopping(1e-3)
-    path = list(svm_perf_path(reduction, [0.001, 0.01, 0.1], stopping))
+    path = list(svm_perf_path(reduction, [0.05, 0.5, 5.0], stopping))
     for solution in path:
         alone = next(svm_perf_path(reduction, [solution.C], stopping))
         assert solution.converged
@@ -143,7 +143,7 @@ def test_checks_of_scikit_learn(estimator, check):
 
 def test_history_and_warning():
     X, y = problem(n=60)
-    model = SVMPerf(C=0.1)
+    model = SVMPerf(C=5.0)
     with pytest.warns(ConvergenceWarning, match=r"relative duality gap is 0\.\d+: .* max_iter"):
         model.set_params(max_iter=3).fit(X, y)
     assert model.n_iter_ == len(model.history_) == 3
@@ -159,14 +159,14 @@ def test_history_and_warning():
 
 def test_epsilon_is_a_gap_in_units_of_c():
     X, y = problem(n=60)
-    model = SVMPerf(C=0.1, tol=0.0, epsilon=1.0).fit(X, y)
-    assert 0.01 * 0.1 < model.certificate_.gap <= 0.1
+    model = SVMPerf(C=5.0, tol=0.0, epsilon=1.0).fit(X, y)
+    assert 0.05 < model.certificate_.gap <= 5.0
 
 
 def test_problems_of_classes_in_parallel():
     X, y = problem(n=60)
-    one = SVMPerf("precision", k=0.5, C=0.1, reduction="ovr", n_jobs=1).fit(X, y)
-    two = SVMPerf("precision", k=0.5, C=0.1, reduction="ovr", n_jobs=2).fit(X, y)
+    one = SVMPerf("precision", k=0.5, C=5.0, reduction="ovr", n_jobs=1).fit(X, y)
+    two = SVMPerf("precision", k=0.5, C=5.0, reduction="ovr", n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert {line["label"] for line in one.history_} == set(range(6))
     assert one.score(X, y) > 2 / 6
@@ -175,11 +175,11 @@ def test_problems_of_classes_in_parallel():
 @pytest.mark.parametrize("reduction", ["multiclass", "ovr"])
 def test_sparse_and_float32(reduction):
     X, y = problem(n=60, dtype=np.float32)
-    exact = SVMPerf(C=0.1, reduction=reduction).fit(X.astype(np.float64), y)
-    single = SVMPerf(C=0.1, reduction=reduction).fit(X, y)
+    exact = SVMPerf(C=5.0, reduction=reduction).fit(X.astype(np.float64), y)
+    single = SVMPerf(C=5.0, reduction=reduction).fit(X, y)
     assert single.coef_.dtype == np.float32
     assert single.certificate_.relative_gap <= 1.1e-3
-    rows = SVMPerf(C=0.1, reduction=reduction).fit(sp.csr_array(X.astype(np.float64)), y)
+    rows = SVMPerf(C=5.0, reduction=reduction).fit(sp.csr_array(X.astype(np.float64)), y)
     for model in (single, rows):
         assert model.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=2e-3)
 
@@ -190,12 +190,12 @@ def test_k_of_too_many_entries():
         SVMPerf(k=6.5).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        SVMPerf(k=6, C=0.01).fit(X, y)
+        SVMPerf(k=6, C=0.5).fit(X, y)
 
 
 def test_k_counts_predictions():
     X, y = problem(n=60)
-    certificates = {k: SVMPerf(k=k, C=1.0, tol=1e-4).fit(X, y).certificate_ for k in (1, 2, 4)}
+    certificates = {k: SVMPerf(k=k, C=50.0, tol=1e-4).fit(X, y).certificate_ for k in (1, 2, 4)}
     # More labellings may be violated.
     assert certificates[1].primal < certificates[2].dual
     assert certificates[2].dual <= certificates[4].primal

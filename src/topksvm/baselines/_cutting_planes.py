@@ -107,7 +107,8 @@ class Reduction:
     def normal(self, labelling: Labelling) -> Floats:
         """Return ``Psi(truth) - Psi(labelling)``."""
         entries = np.concatenate([labelling.missed, labelling.false])
-        signs = np.repeat([2.0, -2.0], [labelling.missed.size, labelling.false.size])
+        unit = self.truth.unit
+        signs = np.repeat([unit, -unit], [labelling.missed.size, labelling.false.size])
         row, column = np.divmod(entries, self.columns)
         coefficients = sp.csr_array((signs, (column, row)), (self.columns, self.X.shape[0]))
         product = coefficients @ self.X
@@ -125,7 +126,7 @@ class Reduction:
             size = limit(size, truth.positives.size)
         if size > truth.n_negatives:
             return None
-        signs = np.where(truth.is_negative, -2.0 * size / truth.n_negatives, 2.0)
+        signs = truth.unit * np.where(truth.is_negative, -size / truth.n_negatives, 1.0)
         return np.asarray(signs.reshape(-1, self.columns).T @ self.X).ravel()
 
     def risk(self, weights: Floats) -> float:
@@ -241,7 +242,7 @@ def _towards(
         labellings[at] = labelling
         if labelling.violation <= 0.0:
             return Tangent(at, 0.0, 0.0)
-        return Tangent(at, labelling.violation, -labelling.margin(change))
+        return Tangent(at, labelling.violation, -reduction.truth.margin(labelling, change))
 
     def risk(at: float) -> Tangent:
         return tangent(at, reduction.worst(best.scores + at * change))
@@ -260,7 +261,9 @@ def _add_plane(reduction: Reduction, planes: Planes, best: _Point, scores: Float
     for share in (AHEAD, 1.0):
         labelling = reduction.worst((1.0 - share) * best.scores + share * scores)
         # Below rounding the plane is there already, and the same step would be made for ever.
-        if labelling.loss - labelling.margin(scores) > slack + 1e-13 * (1.0 + abs(slack)):
+        if labelling.loss - reduction.truth.margin(labelling, scores) > slack + 1e-13 * (
+            1.0 + abs(slack)
+        ):
             planes.add(reduction.normal(labelling), labelling.loss)
             return True
     return False

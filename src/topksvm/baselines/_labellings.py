@@ -3,7 +3,7 @@
 A binary problem has entries with scores ``s``, of which ``n_pos`` are positive. A labelling that
 predicts ``a`` positives and ``b`` negatives to be positive violates its margin by::
 
-    loss(a, a + b) + 2 (sum of the scores of the b negatives - sum of those of the missed positives)
+    loss(a, a + b) + unit (sum of scores of the b negatives - sum of those of the missed positives)
 
 For given ``a`` and ``b`` the worst one misses the lowest positives and predicts the highest
 negatives, so sums of sorted scores give the worst for all ``a`` at once. What is left is the best
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 PERCENT = 100.0
-"""Losses are in percent and predictions are +1 or -1, so that `C` is that of SVM^perf."""
+"""Losses are in percent, as those of SVM^perf."""
 
 
 class Measure(NamedTuple):
@@ -60,10 +60,6 @@ class Labelling(NamedTuple):
     missed: Indices
     false: Indices
 
-    def margin(self, scores: Floats) -> float:
-        """Return ``<w, Psi(truth)> - <w, Psi(labelling)>`` for the scores of some ``w``."""
-        return 2.0 * float(scores[self.missed].sum() - scores[self.false].sum())
-
 
 class Truth:
     """Which of the entries are positive.
@@ -81,6 +77,12 @@ class Truth:
         self.n_negatives = n_entries - positives.size
         self.is_negative = np.ones(n_entries, dtype=bool)
         self.is_negative[positives] = False
+        # Each entry has the label +-50 / n_entries in SVM^perf, so that its C means the same.
+        self.unit = PERCENT / n_entries
+
+    def margin(self, labelling: Labelling, scores: Floats) -> float:
+        """Return ``<w, Psi(truth)> - <w, Psi(labelling)>`` for the scores of some ``w``."""
+        return self.unit * float(scores[labelling.missed].sum() - scores[labelling.false].sum())
 
 
 def most_violated(scores: Floats, truth: Truth, measure: Measure) -> Labelling:
@@ -94,7 +96,7 @@ def most_violated(scores: Floats, truth: Truth, measure: Measure) -> Labelling:
     missed = truth.positives.size - hits
     wanted = truth.positives.size if measure.recall else np.maximum(hits + false, 1)
     losses = PERCENT * (1.0 - hits / wanted)
-    violations = losses + 2.0 * (gained[false] - lost[missed])
+    violations = losses + truth.unit * (gained[false] - lost[missed])
     worst = int(np.argmax(violations))
     return Labelling(
         float(violations[worst]),
@@ -114,8 +116,8 @@ def sums_of_first(values: Floats) -> Floats:
 def _relevant_negatives(scores: Floats, truth: Truth, measure: Measure) -> Indices:
     """Return the negatives that a worst labelling may predict, those of high scores first.
 
-    Far fewer than all have to be sorted: one more negative adds twice its score to the violation
-    and, for precision, at most ``100 / (4 b + 1)``, the largest ``100 a / ((a + b) (a + b + 1))``.
+    Far fewer than all have to be sorted: one more negative adds its score times the unit to the
+    violation and, for precision, ``100 a / ((a + b) (a + b + 1))``, at most ``100 / (4 b + 1)``.
     """
     size = min(measure.size, truth.n_negatives)
     if measure.exactly:
@@ -123,7 +125,7 @@ def _relevant_negatives(scores: Floats, truth: Truth, measure: Measure) -> Indic
     chosen = _negatives_above(scores, truth, 0.0)
     if measure.recall:
         return _highest(scores, truth, size) if chosen.size > size else _descending(scores, chosen)
-    chosen = _negatives_above(scores, truth, -0.5 * PERCENT / (4 * chosen.size + 1))
+    chosen = _negatives_above(scores, truth, -PERCENT / truth.unit / (4 * chosen.size + 1))
     return _highest(scores, truth, size) if chosen.size < size else _descending(scores, chosen)
 
 
@@ -154,21 +156,22 @@ def _counts(sorted_negatives: Floats, truth: Truth, measure: Measure) -> tuple[A
         hits = hits[hits <= measure.size]
         return hits, np.minimum(measure.size - hits, sorted_negatives.size)
     hits = hits[measure.size - hits <= truth.n_negatives]
-    return hits, _worst_counts(hits, np.maximum(measure.size - hits, 0), sorted_negatives)
+    gains = truth.unit * sorted_negatives
+    return hits, _worst_counts(hits, np.maximum(measure.size - hits, 0), gains)
 
 
-def _worst_counts(hits: Indices, least: Indices, sorted_negatives: Floats) -> Indices:
+def _worst_counts(hits: Indices, least: Indices, gains: Floats) -> Indices:
     """Return for each number of hits the worst number of false positives, by bisection.
 
     The violation is concave in it: it rises as long as one more negative has a positive effect.
     """
-    low, high = least.copy(), np.maximum(least, sorted_negatives.size)
-    values = np.append(sorted_negatives, -np.inf)
+    low, high = least.copy(), np.maximum(least, gains.size)
+    values = np.append(gains, -np.inf)
     while (low < high).any():
         # Where low == high already, the effect is not looked at.
-        middle = np.minimum((low + high) // 2, sorted_negatives.size)
+        middle = np.minimum((low + high) // 2, gains.size)
         size = (hits + middle).astype(np.float64)
-        effect = PERCENT * hits / np.maximum(size * (size + 1.0), 1.0) + 2.0 * values[middle]
+        effect = PERCENT * hits / np.maximum(size * (size + 1.0), 1.0) + values[middle]
         rises = (effect > 0) & (low < high)
         high = np.where(rises | (low == high), high, middle)
         low = np.where(rises, middle + 1, low)

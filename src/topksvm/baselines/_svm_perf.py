@@ -32,10 +32,10 @@ class SVMPerf(Baseline):
     .. math::
         \min_w \; \tfrac12 \|w\|^2 + C \max_{\bar y \in \mathcal Y_k}
         \bigl[ \Delta(\bar y) + \langle w, \Psi(\bar y) - \Psi(y) \rangle \bigr], \qquad
-        \Psi(y) = \sum_i y_i x_i, \quad y_i = \pm 1
+        \Psi(y) = \frac{50}{N} \sum_{i=1}^N y_i x_i, \quad y_i = \pm 1
 
     where :math:`\Delta` is 100 less the precision, or the recall, in percent, of a labelling of
-    all entries of a binary problem, with one slack for all of them. The labelling that violates
+    all N entries of a binary problem, with one slack for all of them. The labelling that violates
     its margin most is found exactly, by sorting.
 
     Parameters
@@ -48,9 +48,9 @@ class SVMPerf(Baseline):
         is the number of guesses per example, on average. SVM^perf itself allows only
         ``k <= 1`` for precision and ``k >= 1`` for recall.
     C : float
-        The weight of the loss against the norm, as option ``-c`` of SVM^perf. The loss is one for
-        all examples: compare ``C`` of other SVMs with ``100 C / n_samples``, on features in other
-        units.
+        The weight of the loss against the norm, as option ``-c`` of SVM^perf: as that of a usual
+        SVM with ``100 C / N`` for each of the N entries of the binary problem, so values are
+        large.
     size : {"bound", "exact"}
         The labellings that are considered. With "bound" they predict at most k (recall) or at
         least k (precision) times as many positives as there are, as the program SVM^perf does;
@@ -106,7 +106,7 @@ class SVMPerf(Baseline):
     >>> from sklearn.datasets import load_iris
     >>> from topksvm.baselines._svm_perf import SVMPerf
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = SVMPerf("recall", k=1, C=0.1).fit(X, y)
+    >>> model = SVMPerf("recall", k=1, C=100.0).fit(X, y)
     >>> model.certificate_.relative_gap <= 1e-3
     True
     >>> model.score(X, y) > 0.9
