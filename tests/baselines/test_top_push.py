@@ -1,0 +1,201 @@
+"""TopPush: the projection, the optimum against a QP solver, the certificate, the estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from topksvm.baselines._equal_sums import project_equal_sums
+from topksvm.baselines._top_push import TopPush
+from topksvm.baselines._top_push_solver import Options, Problem, make_groups, solve_top_push
+
+REDUCTIONS = ("multiclass", "ovr")
+
+
+def data(n=36, d=5, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % m
+    X = rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(m, d))[y]
+    return X, y
+
+
+def pairs(X, y):
+    """Write the reduction down: all pairs of an example and a class, and which are positive."""
+    n, d = X.shape
+    m = y.max() + 1
+    Z = np.zeros((n * m, m * d))
+    for i in range(n):
+        for c in range(m):
+            Z[i * m + c, c * d : (c + 1) * d] = X[i]
+    return Z, (np.arange(m) == y[:, None]).ravel()
+
+
+def binary_problems(X, y, reduction):
+    """Return the binary problems ``(examples, is positive)``, in the order of the weights."""
+    if reduction == "multiclass":
+        return [pairs(X, y)]
+    return [(X, y == c) for c in range(y.max() + 1)]
+
+
+def primal(Z, positive, w, C):
+    scores = Z @ w
+    losses = np.maximum(0.0, 1.0 + scores[~positive].max() - scores[positive])
+    return 0.5 * w @ w + C * np.sum(losses**2)
+
+
+def optimum(Z, positive, C):
+    """Return the optimal value and weights by Clarabel."""
+    cp = pytest.importorskip("cvxpy")
+    w = cp.Variable(Z.shape[1])
+    best = cp.max(Z[~positive] @ w)
+    losses = cp.sum_squares(cp.pos(1.0 + best - Z[positive] @ w))
+    task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w) + C * losses))
+    task.solve(solver=cp.CLARABEL)
+    return task.value, w.value
+
+
+def random_points():
+    rng = np.random.default_rng(0)
+    for n_pos, n_neg, shift in [(1, 1, 0), (3, 7, 0), (50, 2, 1), (2, 50, -1), (20, 20, -3)]:
+        signs = rng.permutation(np.repeat([1.0, -1.0], [n_pos, n_neg]))
+        point = shift + rng.normal(size=signs.size)
+        yield point, signs, np.ones(signs.size)
+        yield np.round(point), signs, np.ones(signs.size)  # Ties.
+        yield 1e6 * point, signs, rng.uniform(0.1, 10.0, signs.size)
+
+
+@pytest.mark.parametrize(("point", "signs", "metric"), list(random_points()))
+def test_projection_satisfies_the_optimality_conditions(point, signs, metric):
+    x = project_equal_sums(point, signs, metric)
+    scale = max(1.0, np.abs(point).max())
+    assert (x >= 0).all()
+    assert abs(signs @ x) <= 1e-12 * scale * x.size
+    # metric (x - point) + signs t = slack, slack >= 0, slack x = 0 for one t.
+    t = signs * metric * (point - x)
+    if x.any():
+        mean = t[x > 0].mean()
+        np.testing.assert_allclose(t[x > 0], mean, atol=1e-10 * scale * 10)
+        assert (signs * (t - mean) <= 1e-9 * scale).all()
+    else:
+        assert t[signs > 0].max() <= t[signs < 0].min()
+
+
+def test_projection_equals_a_qp_solver():
+    cp = pytest.importorskip("cvxpy")
+    for point, signs, metric in random_points():
+        scale = max(1.0, np.abs(point).max())
+        x = cp.Variable(point.size, nonneg=True)
+        distance = cp.sum(cp.multiply(metric, cp.square(x - point / scale)))
+        cp.Problem(cp.Minimize(distance), [signs @ x == 0]).solve(
+            solver=cp.CLARABEL, tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-12
+        )
+        found = project_equal_sums(point, signs, metric) / scale
+        np.testing.assert_allclose(found, x.value, atol=1e-4)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("C", [0.003, 0.3, 30.0])
+@pytest.mark.parametrize("shape", [(36, 5, 3), (24, 30, 4), (60, 2, 2)])
+def test_optimum_of_a_qp_solver(reduction, C, shape):
+    X, y = data(*shape)
+    model = TopPush(C, reduction=reduction, tol=1e-7, max_iter=100_000).fit(X, y)
+    problems = binary_problems(X, y, reduction)
+    weights = model.coef_.reshape(len(problems), -1)
+    best = [optimum(*problem, C) for problem in problems]
+    ours = sum(primal(*p, w, C) for p, w in zip(problems, weights, strict=True))
+    value = sum(v for v, _ in best)
+    assert model.certificate_.primal == pytest.approx(ours, rel=1e-12)
+    assert ours == pytest.approx(value, rel=1e-6)
+    assert model.certificate_.dual <= value * (1 + 1e-7)
+    exact = np.stack([w for _, w in best])
+    assert np.linalg.norm(weights - exact) <= 2e-3 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_the_duals_prove_the_certificate(reduction):
+    X, y = data()
+    C, rows = 0.5, np.arange(len(data()[1]))
+    result = solve_top_push(Problem(X, y, make_groups(reduction, 3), C), Options(tol=1e-5))
+    alpha, beta = result.duals[rows, y], -result.duals
+    beta[rows, y] = 0.0
+    assert (alpha >= 0).all()
+    assert (beta >= 0).all()
+    if reduction == "multiclass":
+        assert alpha.sum() == pytest.approx(beta.sum(), rel=1e-12)
+    else:
+        np.testing.assert_allclose(np.bincount(y, alpha), beta.sum(axis=0), rtol=1e-12)
+    W = sum(np.outer(result.duals[i], X[i]) for i in rows)
+    dual = alpha.sum() - np.sum(alpha**2) / (4 * C) - 0.5 * np.sum(W * W)
+    assert result.certificate.dual == pytest.approx(dual, rel=1e-12)
+    assert 0 <= result.certificate.relative_gap <= 1e-5
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_warm_start_gives_the_same_optimum_in_fewer_steps(reduction):
+    X, y = data(120, 8, 5)
+    groups, options = make_groups(reduction, 5), Options(tol=1e-6)
+    first = solve_top_push(Problem(X, y, groups, 0.1), options)
+    again = solve_top_push(Problem(X, y, groups, 0.12), options, first.duals)
+    cold = solve_top_push(Problem(X, y, groups, 0.12), options)
+    assert again.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-6)
+    assert again.n_iter < cold.n_iter
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_sparse_float32_and_threads(reduction):
+    X, y = data(90, 6, 4)
+    X[np.abs(X) < 0.5] = 0.0
+    plain = TopPush(0.1, reduction=reduction, n_jobs=1).fit(X, y)
+    jobs = TopPush(0.1, reduction=reduction, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, jobs.coef_)
+    sparse = TopPush(0.1, reduction=reduction).fit(sp.csr_array(X), y)
+    assert sparse.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-3)
+    single = TopPush(0.1, reduction=reduction).fit(X.astype(np.float32), y)
+    assert single.coef_.dtype == np.float32
+    wide = single.coef_.astype(np.float64)
+    problems = binary_problems(X.astype(np.float32).astype(np.float64), y, reduction)
+    weights = wide.reshape(len(problems), -1)
+    value = sum(primal(*p, w, 0.1) for p, w in zip(problems, weights, strict=True))
+    assert single.certificate_.primal == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_few_of_many_negatives_are_enough(reduction):
+    X, y = data(120, 4, 12)
+    # An example far away that is all of its class, with the best score of many others.
+    X, y = np.vstack([X, np.full(4, 10.0)]), np.append(y, 12)
+    problem = Problem(X, y, make_groups(reduction, 13), 0.1)
+    result = solve_top_push(problem, Options())
+    assert result.certificate.relative_gap <= 1e-3
+    assert np.count_nonzero(result.duals < 0) < 0.3 * result.duals.size
+
+
+def test_rows_of_zeros():
+    X, y = np.zeros((6, 2)), np.arange(6) % 3
+    for reduction in REDUCTIONS:
+        model = TopPush(2.0, reduction=reduction).fit(X, y)
+        assert model.certificate_.primal == 12.0  # C times the examples.
+        assert not model.coef_.any()
+
+
+def test_warning_states_the_gap():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap is .*Raise max_iter"):
+        model = TopPush(100.0, max_iter=3).fit(X, y)
+    assert model.n_iter_ == 3
+    assert model.history_[-1]["gap"] == model.certificate_.gap > 0
+
+
+def test_progress(capsys):
+    X, y = data()
+    TopPush(0.1, verbose=1).fit(X, y)
+    assert "relative gap" in capsys.readouterr().err
+
+
+@parametrize_with_checks([TopPush(max_iter=300), TopPush(reduction="ovr", max_iter=300)])
+@pytest.mark.filterwarnings("ignore")
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
