@@ -169,9 +169,10 @@ class OneVsRestSVC(Baseline):
     def _warn(self, counts: Array) -> None:
         bad = np.flatnonzero(counts >= self.max_iter)
         if bad.size:
+            first = self.classes_.tolist()[bad[0]]
             warnings.warn(
-                f"{bad.size} of {counts.size} classes, the first {self.classes_.tolist()[bad[0]]!r}, "
-                f"did not reach tol = {self.tol:g} within max_iter = {self.max_iter} iterations of "
+                f"{bad.size} of {counts.size} classes, the first {first!r}, did not "
+                f"reach tol = {self.tol:g} within max_iter = {self.max_iter} iterations of "
                 "LIBLINEAR. Raise max_iter, or lower C, or scale the features to a similar range.",
                 ConvergenceWarning,
                 stacklevel=3,
