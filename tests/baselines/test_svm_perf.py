@@ -16,7 +16,7 @@ from baselines.labellings import all_labellings, worst_violation
 from topksvm.baselines._cutting_planes import Stopping, svm_perf_path
 from topksvm.baselines._line_search import Line, Tangent, search_line
 from topksvm.baselines._planes import Planes
-from topksvm.baselines._svm_perf import SVMPerf, multiclass_reduction
+from topksvm.baselines._svm_perf import SVMPerf, make_measure, multiclass_reduction
 
 MEASURES = [("precision", 0.5), ("precision", 1), ("recall", 1), ("recall", 2)]
 
@@ -191,6 +191,15 @@ def test_k_of_too_many_entries():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SVMPerf(k=6, C=0.5).fit(X, y)
+
+
+def test_k_is_a_multiple_of_the_positives():
+    for n in range(1, 200):
+        for number in range(1, n + 1):
+            assert make_measure("recall", number / n, "bound", n, 3 * n).size == number
+    assert make_measure("recall", 2, "bound", 7, 21).size == 14
+    assert make_measure("recall", 0.99, "bound", 7, 21).size == 6
+    assert make_measure("recall", 0.01, "bound", 7, 21).size == 1
 
 
 def test_k_counts_predictions():

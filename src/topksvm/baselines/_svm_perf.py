@@ -95,6 +95,11 @@ class SVMPerf(Baseline):
     ``n_classes * n_features`` for each plane; planes unused for long are dropped. float32 data is
     copied to float64.
 
+    In the table of Lapin, Hein, Schiele (2015), Recall@k and Prec@1 are those with this k, and
+    Prec@5 and Prec@10 those of at least 5 and 10 predicted positives in all, with
+    ``k = 5 / n_samples`` and ``k = 10 / n_samples``; all with ``size="bound"`` and
+    ``epsilon=0.1``.
+
     References
     ----------
     T. Joachims, "A Support Vector Method for Multivariate Performance Measures", ICML 2005.
@@ -249,7 +254,8 @@ def one_against_rest(
 
 def make_measure(measure: str, k: float, size: str, n_positives: int, n_entries: int) -> Measure:
     """Return the measure with the number of predicted positives that `k` stands for."""
-    predicted = max(1, int(k * n_positives))
+    # The small factor is for k = number / n_positives, whose product may fall short by rounding.
+    predicted = max(1, int(k * n_positives * (1.0 + 1e-12)))
     if predicted > n_entries:
         raise ValueError(
             f"k = {k:g} asks for {predicted} predicted positives, as k is a multiple of the number "
