@@ -57,7 +57,8 @@ class SVMPerf(Baseline):
         with "exact" exactly so many, as in the article of 2005.
     reduction : {"multiclass", "ovr"}
         One binary problem with an entry for each pair of an example and a class, of which the
-        pair with the true class is positive; or one problem per class, against the others.
+        pair with the true class is positive; or one problem per class, against the others. The
+        latter asks for larger scores in smaller classes, so it suits classes of equal size.
     tol : float
         Stop when the relative duality gap is at most this.
     epsilon : float
