@@ -81,7 +81,7 @@ class NChooseK(Baseline):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from topksvm.baselines._n_choose_k import NChooseK
+    >>> from topksvm.baselines import NChooseK
     >>> X, y = load_digits(return_X_y=True)
     >>> model = NChooseK(k=2, C=0.1).fit(X / 16, y)
     >>> bool(model.score_topk(X / 16, y, k=2) > 0.98)

@@ -76,7 +76,7 @@ class OneVsRestSVC(Baseline):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from topksvm.baselines._one_vs_rest import OneVsRestSVC
+    >>> from topksvm.baselines import OneVsRestSVC
     >>> X, y = load_digits(return_X_y=True)
     >>> model = OneVsRestSVC(C=0.1, random_state=0).fit(X / 16, y)
     >>> model.score_topk(X / 16, y, 2) > 0.95

@@ -110,7 +110,7 @@ class SVMPerf(Baseline):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from topksvm.baselines._svm_perf import SVMPerf
+    >>> from topksvm.baselines import SVMPerf
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SVMPerf("recall", k=1, C=100.0).fit(X, y)
     >>> model.certificate_.relative_gap <= 1e-3

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from threadpoolctl import threadpool_limits
 
 from topksvm._threads import n_threads
 from topksvm.baselines._base import Baseline
@@ -15,8 +15,6 @@ from topksvm.baselines._one_vs_rest import JOBS
 from topksvm.baselines._top_push_solver import (
     Options,
     Problem,
-    certify,
-    make_groups,
     solve_top_push,
 )
 from topksvm.estimators._base import print_progress, threads
@@ -82,7 +80,7 @@ class TopPush(Baseline):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from topksvm.baselines._top_push import TopPush
+    >>> from topksvm.baselines import TopPush
     >>> X, y = load_iris(return_X_y=True)
     >>> model = TopPush(C=0.1).fit(X, y)
     >>> model.certificate_.relative_gap <= 1e-3
@@ -131,24 +129,11 @@ class TopPush(Baseline):
             The trained model.
         """
         X, labels = self._start(X, y)
-        problem = Problem(
-            X.astype(np.float64, copy=False),
-            labels,
-            make_groups(self.reduction, self.classes_.size),
-            float(self.C),
-        )
-        options = Options(
-            self.tol,
-            self.max_iter,
-            threads(self.n_jobs) or n_threads(),
-            print_progress if self.verbose else None,
-        )
-        result = solve_top_push(problem, options)
+        problem = Problem(X, labels, self.classes_.size, self.reduction, float(self.C))
+        options = Options(self.tol, self.max_iter, print_progress if self.verbose else None)
+        with threadpool_limits(threads(self.n_jobs) or n_threads(), user_api="blas"):
+            result = solve_top_push(problem, options)
         self._store(result.weights, X.dtype)
-        # Again if the weights were rounded: exactly those that the user gets are judged.
-        if self.coef_.dtype != np.float64:
-            rounded = self.coef_.astype(np.float64)
-            result.certificate = certify(problem, rounded, result.duals)
         self.certificate_ = result.certificate
         self.history_ = [asdict(check) for check in result.history]
         self.n_iter_ = result.n_iter

@@ -1,72 +1,83 @@
-r"""TopPush with working sets: all scores by one product, then the dual on the few that matter.
+r"""TopPush by accelerated projected gradient on the dual, with two matrix products per step.
 
 The dual variables are a table ``G`` with a row per example and a column per class: ``alpha_i`` in
 the column of the true class and ``-beta_ij`` elsewhere, so that ``W = G' X`` and the scores are ``X
-W'``: the reduction is never written down. One *group* of classes shares the largest score of a
-negative: all of them in the multiclass reduction, each alone one-vs-rest. At the optimum few
-negatives have that score; the others have ``beta = 0`` and need no part in the ascent, which is
-proven afterwards by a certificate on all.
+W'``: the reduction is never written down. The classes of a *group* share the largest score of a
+negative: there is one group in the multiclass reduction, and one for each class one-vs-rest.
+Numbers per group are arrays, of length 1 or m, so both reductions are the same code.
+
+N. Li, R. Jin, Z.-H. Zhou, "Top Rank Optimization in Linear Time", NIPS 2014. B. O'Donoghue, E.
+Candes, "Adaptive Restart for Accelerated Gradient Schemes", Foundations of Computational
+Mathematics 15, 2015.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.baselines._top_push_restricted import Block, Restricted, ascend
+from topksvm.baselines._equal_sums import equal_sums_multiplier
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._result import Check, Result, Status
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-PER_EXAMPLE = 4
-"""Negatives that an example may add to the working set in a round, and that a class must have."""
-
-FIRST_GAP, NEXT_GAP, LAST_GAP = 0.3, 0.2, 0.7
-"""How far to solve on a working set: at first; as a share of the gap on all; as a share of tol."""
+CHECK = 20
+"""Steps between two certificates."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Examples in float64, labels ``0 ... m - 1``, groups of classes, the weight of the losses."""
+    """Examples, labels ``0 ... m - 1``, the reduction, the weight of the losses."""
 
     X: Any
     labels: Indices
-    groups: list[Indices]
+    m: int
+    reduction: str
     C: float
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return sum(group.size for group in self.groups)
 
     @property
     def own(self) -> tuple[Indices, Indices]:
         """The cells of the true classes in a table with a row per example."""
         return np.arange(self.labels.size), self.labels
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether all classes are one group."""
+        return self.reduction == "multiclass"
+
+    def by_group(self, by_class: Floats) -> Floats:
+        """Return the sums over the classes of each group."""
+        return by_class.sum(keepdims=True) if self.is_joint else by_class
+
+    def scores(self, weights: Floats) -> Floats:
+        """Return ``X W'``."""
+        return np.asarray(self.X @ weights.T)
+
+    def weights(self, table: Floats) -> Floats:
+        """Return ``W = G' X``."""
+        return np.ascontiguousarray((self.X.T @ table).T)
+
+    def values(self, weights: Floats, alpha: Floats) -> Floats:
+        """Return the negative dual objective of each group."""
+        squares = 0.5 * np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
+        gains = alpha * (1.0 - alpha / (4.0 * self.C))
+        return self.by_group(squares - np.bincount(self.labels, gains, minlength=self.m))
+
 
 @dataclass(frozen=True)
 class Options:
-    """When to stop, and on how many threads."""
+    """When to stop."""
 
     tol: float = 1e-3
     max_iter: int = 10_000
-    n_threads: int = 1
     report: Callable[[int, float, float], None] | None = None
-
-
-def make_groups(reduction: str, n_classes: int) -> list[Indices]:
-    """Return the groups of classes that share a threshold."""
-    classes = np.arange(n_classes)
-    return [classes] if reduction == "multiclass" else list(classes[:, None])
 
 
 def solve_top_push(problem: Problem, options: Options, warm: Floats | None = None) -> Result:
@@ -79,182 +90,151 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
     options : Options
         How far.
     warm : ndarray of shape (n, m), optional
-        The table of dual variables of a problem with the same labels and groups, any `C`.
+        The table of dual variables of a problem with the same labels and reduction, any `C`.
     """
     began = time.perf_counter()
-    table = np.zeros((problem.labels.size, problem.n_classes)) if warm is None else warm.copy()
-    if warm is not None:
-        _rescale(problem, table)
-    scores = _scores(problem, _guess(problem) if warm is None else weights_of(problem, table))
-    gaps = np.full(len(problem.groups), FIRST_GAP / NEXT_GAP)
+    ascent = Ascent(problem, warm)
     history: list[Check] = []
-    n_iter, status = 0, Status.MAX_ITER
-    while n_iter < options.max_iter:
-        n_iter += _round(problem, options, table, scores, gaps, options.max_iter - n_iter)
-        weights = weights_of(problem, table)
-        scores = _scores(problem, weights)
-        parts = [_certify(problem, group, table, weights, scores) for group in problem.groups]
-        gaps = np.array([part.relative_gap for part in parts])
-        whole = total(parts)
+    status = Status.MAX_ITER
+    for step in range(1, options.max_iter + 1):
+        ascent.step()
+        if step % CHECK and step < options.max_iter:
+            continue
+        certificate = certify(problem, ascent.weights, ascent.table)
         seconds = time.perf_counter() - began
-        history.append(Check(n_iter, seconds, whole.primal, whole.dual, whole.gap))
+        check = Check(step, seconds, certificate.primal, certificate.dual, certificate.gap)
+        history.append(check)
         if options.report is not None:
-            options.report(n_iter, seconds, whole.relative_gap)
-        if whole.relative_gap <= options.tol:
+            options.report(step, seconds, certificate.relative_gap)
+        if certificate.relative_gap <= options.tol:
             status = Status.SOLVED
             break
-    return Result(weights, whole, table, history, n_iter, status)
+    return Result(ascent.weights, certificate, ascent.table, history, step, status)
+
+
+class Ascent:
+    """The table of dual variables, its momentum, and the curvature met so far."""
+
+    def __init__(self, problem: Problem, warm: Floats | None) -> None:
+        self.problem = problem
+        shape = problem.labels.size, problem.m
+        self.table = np.zeros(shape, problem.X.dtype) if warm is None else _rescaled(problem, warm)
+        self.weights = problem.weights(self.table)
+        self.last = self.table, self.weights
+        groups = 1 if problem.is_joint else problem.m
+        self.momentum = np.ones(groups)
+        squares = problem.X.multiply(problem.X) if hasattr(problem.X, "tocsr") else problem.X**2
+        row_norms = np.asarray(squares.sum(axis=1), dtype=np.float64)
+        # The curvature along one variable; the whole has more, and backtracking finds it.
+        self.curvature = np.full(groups, float(row_norms.max()) + 0.5 / problem.C)
+        self.multipliers = np.zeros(groups)
+
+    def step(self) -> None:
+        """Go from beyond the table along the gradient, back onto the feasible set."""
+        problem, own = self.problem, self.problem.own
+        before, weights_before = self.last
+        new = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.momentum**2))
+        beyond = self._typed((self.momentum - 1.0) / new)
+        start = self.table + beyond * (self.table - before)
+        # Weights are linear in the table, so those of the point beyond come without a product.
+        start_weights = self.weights + beyond.reshape(-1, 1) * (self.weights - weights_before)
+        gradient = problem.scores(start_weights)
+        gradient[own] += start[own] / (2.0 * problem.C) - 1.0
+        value = problem.values(start_weights, start[own].astype(np.float64))
+        while True:
+            table = self._project(start - gradient / self._typed(self.curvature))
+            weights = problem.weights(table)
+            change = table - start
+            squares = self._sums(change, change)
+            bound = value + self._sums(gradient, change) + 0.5 * self.curvature * squares
+            found = problem.values(weights, table[own].astype(np.float64))
+            # Below rounding the test says nothing any more.
+            slack = 1e-6 * np.abs(value) if table.dtype == np.float32 else 1e-13 * np.abs(value)
+            is_steep = found > bound + slack
+            if not is_steep.any():
+                break
+            self.curvature[is_steep] *= 2.0
+        # Where the step turns back, momentum has carried it too far: start anew.
+        turns = self._sums(start - table, table - self.table) > 0.0
+        self.momentum = np.where(turns, 1.0, new)
+        self.last = self.table, self.weights
+        self.table, self.weights = table, weights
+
+    def _typed(self, by_group: Floats) -> Floats:
+        return by_group.astype(self.table.dtype)
+
+    def _sums(self, a: Floats, b: Floats) -> Floats:
+        return self.problem.by_group(np.einsum("ij,ij->j", a, b, dtype=np.float64))
+
+    def _project(self, point: Floats) -> Floats:
+        """Return the nearest table with alpha, beta >= 0 and equal sums in each group."""
+        problem, own = self.problem, self.problem.own
+        positives = point[own]
+        others = point.copy()
+        others[own] = np.inf  # Beyond every multiplier, so that they have no part in it.
+        if problem.is_joint:
+            self.multipliers[0] = equal_sums_multiplier(
+                positives, others.ravel(), self.multipliers[0]
+            )
+        else:
+            columns = np.ascontiguousarray(others.T)
+            for c in range(problem.m):
+                self.multipliers[c] = equal_sums_multiplier(
+                    positives[problem.labels == c], columns[c], self.multipliers[c]
+                )
+        table = np.minimum(point - self._typed(self.multipliers), 0.0)
+        shifts = self.multipliers if problem.is_joint else self.multipliers[problem.labels]
+        table[own] = np.maximum(positives - self._typed(shifts), 0.0)
+        return table
 
 
 def certify(problem: Problem, weights: Floats, table: Floats) -> Certificate:
-    """Return what the dual variables prove about the weights, from nothing, in float64."""
-    scores, exact = _scores(problem, weights), weights_of(problem, table)
-    return total(
-        [_certify(problem, group, table, weights, scores, exact) for group in problem.groups]
-    )
+    """Return what the dual variables prove about the weights, anew, in float64.
 
-
-def total(parts: list[Certificate]) -> Certificate:
-    """Return the certificate of independent problems together."""
-    return Certificate(sum(part.primal for part in parts), sum(part.dual for part in parts))
-
-
-def weights_of(problem: Problem, table: Floats) -> Floats:
-    """Return ``W = G' X``."""
-    return np.ascontiguousarray((problem.X.T @ table).T)
-
-
-def _scores(problem: Problem, weights: Floats) -> Floats:
-    return np.asarray(problem.X @ weights.T)
-
-
-def _certify(
-    problem: Problem,
-    group: Indices,
-    table: Floats,
-    weights: Floats,
-    scores: Floats,
-    exact: Floats | None = None,
-) -> Certificate:
-    """Return the certificate of a group; `exact` are the weights of the table, if not `weights`."""
-    mine = np.isin(problem.labels, group)
-    rows = np.flatnonzero(mine)
-    alpha, own = table[rows, problem.labels[rows]], scores[rows, problem.labels[rows]]
-    losses = np.maximum(1.0 + _ceiling(problem, group, scores) - own, 0.0)
-    squares = 0.5 * float(np.vdot(weights[group], weights[group]))
-    if exact is not None:
-        exact = exact[group]
-    lost = squares if exact is None else 0.5 * float(np.vdot(exact, exact))
-    primal = squares + problem.C * float(losses @ losses)
-    dual = float(alpha.sum()) - float(alpha @ alpha) / (4.0 * problem.C) - lost
-    certificate = Certificate(primal, dual)
+    Rounding may have left the sums of a group a little apart; scaling the larger side makes the
+    variables feasible, so that the bound is one.
+    """
+    wide = weights.astype(np.float64)
+    X = problem.X.astype(np.float64)
+    scores, own = np.asarray(X @ wide.T), problem.own
+    best = scores.copy()
+    best[own] = -np.inf
+    ceiling = best.max() if problem.is_joint else best.max(axis=0)[problem.labels]
+    losses = np.maximum(1.0 + ceiling - scores[own], 0.0)
+    primal = 0.5 * float(np.vdot(wide, wide)) + problem.C * float(losses @ losses)
+    feasible = _with_equal_sums(problem, table.astype(np.float64))
+    exact = np.ascontiguousarray((X.T @ feasible).T)
+    certificate = Certificate(primal, -float(problem.values(exact, feasible[own]).sum()))
     if certificate.relative_gap < -1e-9:
         raise RuntimeError(
-            f"The duality gap is negative: primal {primal!r} is below dual {dual!r}. This is a bug "
-            "in topksvm; please report it with the data."
+            f"The duality gap is negative: primal {primal!r} is below dual {certificate.dual!r}. "
+            "This is a bug in topksvm; please report it with the data."
         )
     return certificate
 
 
-def _ceiling(problem: Problem, group: Indices, scores: Floats) -> float:
-    """Return the largest score of a negative of the group."""
-    columns = scores[:, group]
-    return float(np.max(columns, where=problem.labels[:, None] != group, initial=-np.inf))
+def _with_equal_sums(problem: Problem, table: Floats) -> Floats:
+    own = problem.own
+    alpha = problem.by_group(_sum_by_class(problem, table[own]))
+    beta = alpha - problem.by_group(table.sum(axis=0))
+    least = np.minimum(alpha, beta)
+    factor = np.divide(least, alpha, out=np.zeros_like(alpha), where=alpha > 0.0)
+    positives = table[own] * (factor if problem.is_joint else factor[problem.labels])
+    feasible = table * np.divide(least, beta, out=np.zeros_like(beta), where=beta > 0.0)
+    feasible[own] = positives
+    return feasible
 
 
-def _guess(problem: Problem) -> Floats:
-    """Return weights whose best scores are a first working set: the directions to the classes.
-
-    From the mean of all examples to that of the class, of length 1: otherwise the few classes that
-    are large, or far out, would have all the best scores.
-    """
-    n, m = problem.labels.size, problem.n_classes
-    table = np.full((n, m), -1.0 / n)
-    table[problem.own] += 1.0 / np.bincount(problem.labels, minlength=m)[problem.labels]
-    weights = weights_of(problem, table)
-    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
-    return weights / np.where(lengths > 0.0, lengths, 1.0)
+def _sum_by_class(problem: Problem, values: Floats) -> Floats:
+    return np.bincount(problem.labels, values, minlength=problem.m).astype(np.float64)
 
 
-def _rescale(problem: Problem, table: Floats) -> None:
-    """Multiply the variables of each group by the factor that gives the best dual."""
-    weights = weights_of(problem, table)
-    for group in problem.groups:
-        alpha = table[problem.own][np.isin(problem.labels, group)]
-        bend = alpha @ alpha / (2.0 * problem.C) + np.vdot(weights[group], weights[group])
-        if bend > 0.0:
-            table[:, group] *= alpha.sum() / bend
-
-
-def _round(
-    problem: Problem,
-    options: Options,
-    table: Floats,
-    scores: Floats,
-    gaps: Floats,
-    max_iter: int,
-) -> int:
-    """Solve every group that needs it on its working set; return the largest number of steps."""
-    chosen = _working_sets(problem, table, scores)
-    goals = np.maximum(NEXT_GAP * gaps, LAST_GAP * options.tol)
-    pending = [g for g in range(gaps.size) if gaps[g] > LAST_GAP * options.tol]
-
-    with ThreadPoolExecutor(options.n_threads) as pool:
-
-        def solve(g: int, run: Any) -> int:
-            return _solve_group(
-                problem, problem.groups[g], chosen, table, float(goals[g]), max_iter, run
-            )
-
-        if len(problem.groups) == 1:
-            return solve(0, pool.map)
-        return max(pool.map(lambda g: solve(g, map), pending))
-
-
-def _solve_group(
-    problem: Problem,
-    group: Indices,
-    chosen: NDArray[np.bool_],
-    table: Floats,
-    tol: float,
-    max_iter: int,
-    run: Any,
-) -> int:
-    """Solve a group on its working set, in the table; `run` makes its blocks, as ``map`` does."""
-    members = [(np.flatnonzero(problem.labels == c), np.flatnonzero(chosen[:, c])) for c in group]
-    restricted = Restricted(list(run(lambda rows: Block(problem.X, *rows), members)), problem.C)
-    cells = np.concatenate([np.concatenate(rows) for rows in members])
-    columns = np.repeat(group, [sum(map(len, rows)) for rows in members])
-    x, n_iter = ascend(restricted, restricted.signs * table[cells, columns], tol, max_iter)
-    table[:, group] = 0.0
-    table[cells, columns] = restricted.signs * x
-    return n_iter
-
-
-def _working_sets(problem: Problem, table: Floats, scores: Floats) -> NDArray[np.bool_]:
-    """Return which negatives take part: the support, the best of examples and of classes."""
-    above = np.empty_like(scores)
-    for group in problem.groups:
-        active = table[:, group] < 0.0
-        # The support has the largest score on its working set, up to the gap.
-        tight = scores[:, group][active]
-        above[:, group] = scores[:, group] - (tight.mean() if tight.size else 0.0)
-    above[problem.own] = -np.inf
-    chosen = (table < 0.0) | _best_of_rows(above)
-    if table.any():
-        n_support = np.count_nonzero(table < 0.0)
-        floor = np.partition(above, -n_support, axis=None)[-n_support]
-        chosen &= (above > 0.0) | (table < 0.0)
-        chosen |= above >= max(floor, -np.finfo(np.float64).max)
-    chosen |= _best_of_rows(above.T).T & (above > -np.inf)
-    chosen[problem.own] = False
-    return chosen
-
-
-def _best_of_rows(values: Floats) -> NDArray[np.bool_]:
-    """Mark the few largest entries of each row."""
-    most = min(PER_EXAMPLE, values.shape[1])
-    marks = np.zeros(values.shape, np.bool_)
-    best = np.argpartition(values, -most, axis=1)[:, -most:]
-    np.put_along_axis(marks, best, True, axis=1)
-    return marks
+def _rescaled(problem: Problem, table: Floats) -> Floats:
+    """Return the table times the factor of each group that gives the best dual."""
+    weights, alpha = problem.weights(table), table[problem.own].astype(np.float64)
+    squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
+    bends = _sum_by_class(problem, alpha**2) / (2.0 * problem.C)
+    slope = problem.by_group(_sum_by_class(problem, alpha))
+    bend = problem.by_group(squares + bends)
+    factor = np.divide(slope, bend, out=np.zeros_like(slope), where=bend > 0.0)
+    return table * factor.astype(table.dtype)

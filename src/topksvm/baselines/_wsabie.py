@@ -89,7 +89,7 @@ class WsabiePP(Baseline):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from topksvm.baselines._wsabie import WsabiePP
+    >>> from topksvm.baselines import WsabiePP
     >>> X, y = load_digits(return_X_y=True)
     >>> model = WsabiePP(embedding_dim=20, max_iter=10, random_state=0).fit(X / 16, y)
     >>> model.class_embedding_.shape, model.embedding_.shape

@@ -190,7 +190,7 @@ def draw_figures(out: Path) -> None:
 
     check_folder(out)
     dimensions = [d for e in range(2, 6) for d in (10**e, 3 * 10**e)] + [10**6]
-    measurements = []
+    measurements: list[Any] = []
     for dimension in dimensions:
         report_progress(f"scaling of the projections: dimension {dimension}")
         measurements += measure_scaling([dimension], points=1000)

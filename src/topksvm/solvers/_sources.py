@@ -94,9 +94,7 @@ class ArrowSource:
     """The rows of a Parquet or Arrow data set: one column of lists, or a column per feature."""
 
     def __init__(self, dataset: Any) -> None:
-        fragments = [
-            group for part in dataset.get_fragments() for group in _row_groups(part)
-        ]
+        fragments = [group for part in dataset.get_fragments() for group in _row_groups(part)]
         self.groups = [(group, int(group.count_rows())) for group in fragments]
         self.groups = [(group, rows) for group, rows in self.groups if rows]
         if not self.groups:
@@ -144,7 +142,9 @@ def is_out_of_core(X: Any) -> bool:
 def open_source(X: Any) -> RowSource:
     """Return `X` as a source of rows."""
     if isinstance(X, list | tuple):
-        names = [str(part) if isinstance(part, str | Path) else f"shard {i}" for i, part in enumerate(X)]
+        names = [
+            str(part) if isinstance(part, str | Path) else f"shard {i}" for i, part in enumerate(X)
+        ]
         return ShardedSource([open_source(_opened(part)) for part in X], names)
     return ArrowSource(X) if hasattr(X, "get_fragments") else ArraySource(X)
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._duals import Duals
 from topksvm.solvers._problem import Problem
+from topksvm.solvers._result import Status
 from topksvm.solvers._rows import DenseRows, squared_norms
 from topksvm.solvers._run import Report
-from topksvm.solvers._result import Status
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._sources import RowSource
 from topksvm.solvers._steps import Candidates, Examples
@@ -91,7 +91,7 @@ class StreamedSDCA(SDCA):
         loss: Any,
         problem: StreamedProblem,
         options: SDCAOptions,
-        after_window: Callable[[StreamedSDCA], None] = lambda run: None,
+        after_window: Callable[[StreamedSDCA], None] | None = None,
     ) -> None:
         super().__init__(loss, problem, options)
         self.whole = problem, self.duals, self.candidates
@@ -117,7 +117,8 @@ class StreamedSDCA(SDCA):
             # The later windows see a better model: their average is one that does not jump about.
             if self.windows_done > len(plan) // 2:
                 self.total += self.weights
-            self.after_window(self)
+            if self.after_window is not None:
+                self.after_window(self)
         self.average = self.total / (len(plan) - len(plan) // 2)
         sums, self.sums = self.sums, np.zeros(2)
         self.windows_done = 0

@@ -1,80 +1,24 @@
-"""The methods of the tables by their names there, and some that came later.
-
-Every method here ends in a linear model, so a candidate is its weights ``(m, d)`` and the value of
-the one parameter that is chosen on validation data.
-"""
+"""The methods of the tables by their names there, and some that came later."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topksvm.experiments.reproduction._baselines import BASELINES
+from topksvm.experiments.reproduction._candidates import (
+    MAX_ITER,
+    TOL,
+    Candidate,
+    Method,
+    Training,
+)
 from topksvm.solvers import solve
 from topksvm.solvers._path import trace
 from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions
-
-Array = NDArray[Any]
-
-TOL = 1e-3
-"""Relative duality gap of every point of a grid."""
-
-FINAL_TOL = 1e-4
-"""Relative duality gap of the model that is tested."""
-
-MAX_ITER = 1000
-
-POWERS = tuple(10.0**e for e in range(-5, 4))
-"""The grid of the paper."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """What to train on; labels are numbers ``0 ... m - 1``."""
-
-    X: Any
-    labels: Array
-    m: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A trained model; `relative_gap` is None for methods without a certificate."""
-
-    value: float
-    weights: Array
-    relative_gap: float | None = None
-    history: list[dict[str, float]] = field(default_factory=list)
-    note: str = ""
-
-
-Candidates = Callable[[Training, Sequence[float]], Iterator[Candidate]]
-Finish = Callable[[Training, Candidate, float], Candidate]
-
-
-def _as_it_is(training: Training, candidate: Candidate, tol: float) -> Candidate:  # noqa: ARG001
-    return candidate
-
-
-@dataclass(frozen=True)
-class Method:
-    """A row of a table: models for values of `parameter`, and the grid to choose from.
-
-    `candidates` trains a model for each value; `finish` trains the chosen one to a given gap.
-    """
-
-    name: str
-    candidates: Candidates
-    grid: tuple[float, ...] = POWERS
-    quick_grid: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
-    parameter: str = "C"
-    finish: Finish = _as_it_is
 
 
 def make_method(name: str) -> Method:
@@ -148,4 +92,5 @@ _FAMILIES: dict[str, Callable[..., Method]] = {
     r"smooth-top-(\d+)-SVM": _smooth_hinge,
     r"top-(\d+)-entropy": _entropy,
     r"softmax": _softmax,
+    **BASELINES,
 }

@@ -44,8 +44,9 @@ def write_folder(
     arrays = {s.method: store.arrays(s.method, 0) for s in _models(summaries, shown)}
     best = max(summaries, key=lambda s: s.accuracy.get(5, s.accuracy[1])).method
     explorer = explore(data, arrays, best if best in arrays else next(iter(arrays)))
+    title = f"{data.name}: {len(summaries)} methods"
     content = {
-        "title": f"{data.name}: {len(summaries)} methods",
+        "title": title,
         "lead": lead(summaries),
         "note": _note(summaries, data),
         "columns": columns_of(summaries),
@@ -54,7 +55,7 @@ def write_folder(
         "explorer": explorer,
         "about": _about(about, data),
     }
-    write_report(folder / "report.html", content["title"], content)
+    write_report(folder / "report.html", title, content)
     return summaries
 
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from topksvm.datasets import Dataset
 from topksvm.estimators._topk_mixin import best_columns
-from topksvm.experiments.reproduction._methods import (
+from topksvm.experiments.reproduction._candidates import (
     FINAL_TOL,
     TOL,
     Candidate,
@@ -61,9 +61,11 @@ def run_row(
     if data.X_val is None:
         training, held_out = _hold_out(whole)
     else:
+        assert data.y_val is not None
         training, held_out = whole, (data.X_val, data.y_val)
     values = method.quick_grid if quick else method.grid
-    best, validation = _choose(method, training, held_out, values, extend=not quick)
+    extend = method.extends and not quick
+    best, validation = _choose(method, training, held_out, values, extend=extend)
     if training is not whole:
         best = next(method.candidates(whole, [best.value]))
     best = method.finish(whole, best, TOL if quick else FINAL_TOL)

@@ -55,7 +55,7 @@ class Store:
         row["validation"] = {float(C): value for C, value in row["validation"].items()}
         return Row(**row)
 
-    def save(self, row: Row, **arrays: Array) -> None:
+    def save(self, row: Row, **arrays: Any) -> None:
         """Keep a finished row with its arrays; the row is written last, so it is complete."""
         with replacing(self._path(row.method, row.split, "npz")) as path:
             np.savez_compressed(path, **arrays)

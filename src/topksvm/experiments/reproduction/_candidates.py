@@ -1,0 +1,72 @@
+"""What a method of the tables is: candidates for values of a parameter.
+
+Every method ends in a linear model, so a candidate is its weights ``(m, d)`` and the value of the
+one parameter that is chosen on validation data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+TOL = 1e-3
+"""Relative duality gap of every point of a grid."""
+
+FINAL_TOL = 1e-4
+"""Relative duality gap of the model that is tested."""
+
+MAX_ITER = 1000
+
+POWERS = tuple(10.0**e for e in range(-5, 4))
+"""The grid of the paper."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What to train on; labels are numbers ``0 ... m - 1``."""
+
+    X: Any
+    labels: Array
+    m: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A trained model; `relative_gap` is None for methods without a certificate."""
+
+    value: float
+    weights: Array
+    relative_gap: float | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+    note: str = ""
+
+
+Candidates = Callable[[Training, Sequence[float]], Iterator[Candidate]]
+Finish = Callable[[Training, Candidate, float], Candidate]
+
+
+def _as_it_is(training: Training, candidate: Candidate, tol: float) -> Candidate:  # noqa: ARG001
+    return candidate
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table: models for values of `parameter`, and the grid to choose from.
+
+    `candidates` trains a model for each value; `finish` trains the chosen one to a given gap.
+    The grid `extends` where the best value lies at its edge.
+    """
+
+    name: str
+    candidates: Candidates
+    grid: tuple[float, ...] = POWERS
+    quick_grid: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    parameter: str = "C"
+    extends: bool = True
+    finish: Finish = _as_it_is
