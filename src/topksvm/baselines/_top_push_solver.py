@@ -31,6 +31,9 @@ Indices = NDArray[np.intp]
 CHECK = 20
 """Steps between two certificates."""
 
+FIRST_STEPS = 10
+"""Steps that are made whatever the change."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -73,10 +76,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Options:
-    """When to stop."""
+    """When to stop: at a relative gap of `tol`, or a relative change of the dual of `change`."""
 
     tol: float = 1e-3
     max_iter: int = 10_000
+    change: float = 0.0
     report: Callable[[int, float, float], None] | None = None
 
 
@@ -95,10 +99,11 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
     began = time.perf_counter()
     ascent = Ascent(problem, warm)
     history: list[Check] = []
-    status = Status.MAX_ITER
+    status, last = Status.MAX_ITER, 0.0
     for step in range(1, options.max_iter + 1):
-        ascent.step()
-        if step % CHECK and step < options.max_iter:
+        last, dual = ascent.value, ascent.step()
+        is_still = step >= FIRST_STEPS and abs(dual - last) <= options.change * abs(last)
+        if step % CHECK and step < options.max_iter and not is_still:
             continue
         certificate = certify(problem, ascent.weights, ascent.table)
         seconds = time.perf_counter() - began
@@ -106,7 +111,7 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
         history.append(check)
         if options.report is not None:
             options.report(step, seconds, certificate.relative_gap)
-        if certificate.relative_gap <= options.tol:
+        if certificate.relative_gap <= options.tol or is_still:
             status = Status.SOLVED
             break
     return Result(ascent.weights, certificate, ascent.table, history, step, status)
@@ -128,9 +133,13 @@ class Ascent:
         # The curvature along one variable; the whole has more, and backtracking finds it.
         self.curvature = np.full(groups, float(row_norms.max()) + 0.5 / problem.C)
         self.multipliers = np.zeros(groups)
+        self.value = 0.0
 
-    def step(self) -> None:
-        """Go from beyond the table along the gradient, back onto the feasible set."""
+    def step(self) -> float:
+        """Go from beyond the table along the gradient, back onto the feasible set.
+
+        Returns the negative dual objective.
+        """
         problem, own = self.problem, self.problem.own
         before, weights_before = self.last
         new = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.momentum**2))
@@ -159,6 +168,8 @@ class Ascent:
         self.momentum = np.where(turns, 1.0, new)
         self.last = self.table, self.weights
         self.table, self.weights = table, weights
+        self.value = float(found.sum())
+        return self.value
 
     def _typed(self, by_group: Floats) -> Floats:
         return by_group.astype(self.table.dtype)

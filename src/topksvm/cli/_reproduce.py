@@ -63,6 +63,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--features", metavar="DIR|KIND", help="the folder of CNN features; quickdraw: pixels, hog"
     )
+    parser.add_argument(
+        "--no-check", action="store_true", help="take features of other sizes than the paper's"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random orders (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -110,7 +113,8 @@ def make_source(options: argparse.Namespace) -> Any:
             "it must look, and `topksvm extract` makes one."
         )
     splits = 10 if subject == "sun397" else 1
-    return Source(load_features, (("folder", options.features), ("dataset", subject)), splits)
+    arguments = {"folder": options.features, "dataset": subject, "check": not options.no_check}
+    return Source(load_features, tuple(arguments.items()), splits)
 
 
 def choose_methods(subject: str, wanted: list[str]) -> list[str]:
@@ -137,12 +141,18 @@ def choose_methods(subject: str, wanted: list[str]) -> list[str]:
 
 
 def run_table(
-    source: Any, names: list[str], settings: Any, out: Path, jobs: int | None, *, as_json: bool
-) -> None:
-    """Train and test all methods; print and write the table."""
+    source: Any,
+    names: list[str],
+    settings: Any,
+    out: Path,
+    jobs: int | None,
+    *,
+    as_json: bool = False,
+) -> list[Any]:
+    """Train and test all methods; print and write the table, and return it."""
     from topksvm.experiments.reproduction import reproduce
     from topksvm.experiments.reproduction._output import write_folder
-    from topksvm.experiments.reproduction._results import as_text
+    from topksvm.experiments.reproduction._results import as_text, notes_of
     from topksvm.experiments.reproduction._run import open_store
 
     check_folder(out)
@@ -166,14 +176,14 @@ def run_table(
     summaries = write_folder(out, source.split(0), store, rows, names, about)
     if as_json:
         print(json.dumps(json.loads((out / "results.json").read_text()), indent=1))
-        return
+        return summaries
     print_table(*as_text(summaries))
     if any(s.paper for s in summaries):
         print("\nAccuracy in per cent; in brackets, what it is above the paper's number.")
-    for s in summaries:
-        for note in s.notes:
-            print(f"{s.method}: {note}")
+    for note, methods in notes_of(summaries).items():
+        print(f"{', '.join(methods)}: {note}.")
     print(f"\n{out / 'report.html'} shows it all; results.csv, results.json and plots beside it.")
+    return summaries
 
 
 def _progress(done: int, total: int, start: float, last: str) -> str:

@@ -1,6 +1,6 @@
 "use strict";
 // Reads {title, lead, about, columns, methods: [{name, setting, seconds, gap, accuracy, paper, std,
-// curve, history, notes}], shown, explorer, colours} and fills the page. No network, no library.
+// curve, history}], notes, shown, explorer, colours} and fills the page. No network, no library.
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
@@ -262,7 +262,7 @@ function startExplorer() {
 $("title").textContent = data.title;
 $("lead").textContent = data.lead;
 $("accuracy-note").textContent = data.note;
-$("notes").replaceChildren(...data.methods.flatMap((m) => m.notes.map((n) => element("li", {}, `${m.name}: ${n}`))));
+$("notes").replaceChildren(...data.notes.map((note) => element("li", {}, note)));
 $("about").textContent = data.about;
 fillTable();
 startExplorer();

@@ -12,24 +12,38 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from topksvm.baselines import NChooseK, OneVsRestSVC, SVMPerf, WsabiePP
+from topksvm.baselines import NChooseK, OneVsRestSVC, SVMPerf, TopPush, WsabiePP
 from topksvm.baselines._cutting_planes import Stopping, svm_perf_path
 from topksvm.baselines._svm_perf import multiclass_reduction
-from topksvm.baselines._top_push_solver import Options, Problem, solve_top_push
-from topksvm.experiments.reproduction._candidates import TOL, Candidate, Method, Training
+from topksvm.experiments.reproduction._candidates import (
+    TOL,
+    Candidate,
+    Candidates,
+    Method,
+    Training,
+)
+
+CHANGE = 5e-4
+"""Relative change of the dual at which TopPush stops."""
+
+EPSILON = 0.1
+"""The accuracy of SVM^perf, in per cent of the loss."""
+
+PLANES = 500
+"""Cutting planes of SVM^perf at most, for each C."""
 
 PASSES = tuple(float(passes) for passes in range(2, 31, 2))
 """Passes of Wsabie++ after which the model is looked at."""
 
 
-def _estimator(make: Callable[[float, int], Any], note: str = "") -> Any:
-    """Return the candidates of an estimator; `make` takes the parameter and the seed."""
+def _estimator(make: Callable[[float, Training], Any], note: str = "") -> Candidates:
+    """Return the candidates of an estimator; `make` takes the value of the parameter."""
 
     def candidates(training: Training, values: Sequence[float]) -> Iterator[Candidate]:
         for value in values:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # The gap is in the table.
-                model = make(value, training.seed).fit(training.X, training.labels)
+                model = make(value, training).fit(training.X, training.labels)
             certificate = getattr(model, "certificate_", None)
             gap = None if certificate is None else certificate.relative_gap
             yield Candidate(value, model.coef_, gap, note=note)
@@ -41,47 +55,52 @@ def one_vs_rest(name: str) -> Method:
     """Return SVM-OVA: LIBLINEAR with the hinge loss."""
     note = "LIBLINEAR with the hinge loss, one class against the rest"
 
-    def make(C: float, seed: int) -> OneVsRestSVC:
-        return OneVsRestSVC(C, loss="hinge", n_jobs=1, random_state=seed)
+    def make(C: float, training: Training) -> OneVsRestSVC:
+        # A looser tolerance than scikit-learn's: that of the program LIBLINEAR.
+        return OneVsRestSVC(C, loss="hinge", tol=0.1, n_jobs=1, random_state=training.seed)
 
     return Method(name, _estimator(make, note), quick_grid=(1e-2, 1e-1, 1.0))
 
 
 def top_push(name: str, ova: str | None) -> Method:
-    """Return TopPush, a path over growing C."""
+    """Return TopPush, stopped as the program of its authors is."""
     reduction = "multiclass" if ova is None else "ovr"
+    note = f"stopped when a step changes the dual by less than {CHANGE:g} of it"
 
-    def candidates(training: Training, Cs: Sequence[float]) -> Iterator[Candidate]:
-        table = None
-        for C in sorted(Cs):
-            problem = Problem(training.X, training.labels, training.m, reduction, C)
-            result = solve_top_push(problem, Options(tol=TOL), table)
-            table = result.duals
-            yield Candidate(C, result.weights, result.certificate.relative_gap)
+    def make(strength: float, training: Training) -> TopPush:
+        C = 1.0 / (strength * len(training.labels))
+        return TopPush(C, reduction=reduction, tol=TOL, change_tol=CHANGE, n_jobs=1)
 
-    return Method(name, candidates, quick_grid=(1e-3, 1e-2, 1e-1))
+    return Method(name, _estimator(make, note), quick_grid=(1e-2, 1e-1, 1.0), parameter="lambda")
 
 
 def svm_perf(name: str, measure: str, k: str, ova: str | None) -> Method:
-    """Return SVM^perf; with the accuracy that the program has by default."""
+    """Return SVM^perf, with the accuracy that the program has by default."""
     full_name = {"Prec": "precision", "Recall": "recall"}[measure]
-    note = f"k = {k} times as many predicted as there are positives, as in SVM^perf"
-    grid = tuple(10.0**e for e in range(7))
-    if ova is not None:
+    is_number = measure == "Prec" and k != "1"
+    meaning = "entries in all" if is_number else "times as many entries as there are positives"
+    note = f"at {'least' if measure == 'Prec' else 'most'} k {meaning} are predicted"
 
-        def make(C: float, seed: int) -> SVMPerf:  # noqa: ARG001
-            return SVMPerf(full_name, k=int(k), C=C, reduction="ovr", epsilon=0.1, n_jobs=1)
+    def share(training: Training) -> float:
+        return int(k) / len(training.labels) if is_number else float(k)
 
-        return Method(name, _estimator(make, note), grid=grid, quick_grid=(1e3, 1e4, 1e5))
+    def one_by_one(C: float, training: Training) -> SVMPerf:
+        return SVMPerf(
+            full_name, k=share(training), C=C, reduction="ovr", epsilon=EPSILON, n_jobs=1
+        )
 
     def candidates(training: Training, Cs: Sequence[float]) -> Iterator[Candidate]:
         X = np.asarray(training.X, dtype=np.float64)
-        problem = multiclass_reduction(X, training.labels, training.m, full_name, int(k), "bound")
-        for solution in svm_perf_path(problem, sorted(Cs), Stopping(TOL, 0.1, 1000)):
+        problem = multiclass_reduction(
+            X, training.labels, training.m, full_name, share(training), "bound"
+        )
+        stopping = Stopping(training.tol, EPSILON, PLANES)
+        for solution in svm_perf_path(problem, sorted(Cs), stopping):
             weights = solution.weights.reshape(training.m, -1)
             yield Candidate(solution.C, weights, solution.certificate.relative_gap, note=note)
 
-    return Method(name, candidates, grid=grid, quick_grid=(1e3, 1e4, 1e5))
+    find = candidates if ova is None else _estimator(one_by_one, note)
+    return Method(name, find, grid=(1e2, 1e3, 1e4, 1e5), quick_grid=(1e4,))
 
 
 def wsabie(name: str, dimension: str, queue: str) -> Method:
@@ -108,7 +127,7 @@ def swersky(name: str, k: str) -> Method:
     """Return the n-choose-k model."""
     note = "the likelihood that the true class is in a random set of k; not convex for k > 1"
 
-    def make(C: float, seed: int) -> NChooseK:  # noqa: ARG001
+    def make(C: float, training: Training) -> NChooseK:  # noqa: ARG001
         return NChooseK(int(k), C=C, tol=1e-3)
 
     grid = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)

@@ -17,6 +17,9 @@ Array = NDArray[Any]
 TOL = 1e-3
 """Relative duality gap of every point of a grid."""
 
+QUICK_TOL = 1e-2
+"""The same for baselines that are slow to converge, in a quick run."""
+
 FINAL_TOL = 1e-4
 """Relative duality gap of the model that is tested."""
 
@@ -28,12 +31,13 @@ POWERS = tuple(10.0**e for e in range(-5, 4))
 
 @dataclass(frozen=True)
 class Training:
-    """What to train on; labels are numbers ``0 ... m - 1``."""
+    """What to train on, and how exactly; labels are numbers ``0 ... m - 1``."""
 
     X: Any
     labels: Array
     m: int
     seed: int
+    tol: float = TOL
 
 
 @dataclass(frozen=True)
@@ -48,18 +52,15 @@ class Candidate:
 
 
 Candidates = Callable[[Training, Sequence[float]], Iterator[Candidate]]
-Finish = Callable[[Training, Candidate, float], Candidate]
-
-
-def _as_it_is(training: Training, candidate: Candidate, tol: float) -> Candidate:  # noqa: ARG001
-    return candidate
+Finish = Callable[[Training, float, float], Candidate]
 
 
 @dataclass(frozen=True)
 class Method:
     """A row of a table: models for values of `parameter`, and the grid to choose from.
 
-    `candidates` trains a model for each value; `finish` trains the chosen one to a given gap.
+    `candidates` trains a model for each value; `finish`, if there is one, trains
+    the chosen one again, to a given gap.
     The grid `extends` where the best value lies at its edge.
     """
 
@@ -69,4 +70,4 @@ class Method:
     quick_grid: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     parameter: str = "C"
     extends: bool = True
-    finish: Finish = _as_it_is
+    finish: Finish | None = None

@@ -45,7 +45,7 @@ def _certified(
         for C, result in trace(problem, loss, np.sort(Cs), k, smoothing, "auto", options):
             yield Candidate(C, result.weights, result.certificate.relative_gap)
 
-    def finish(training: Training, best: Candidate, tol: float) -> Candidate:
+    def finish(training: Training, C: float, tol: float) -> Candidate:
         history: list[dict[str, float]] = []
 
         def report(passes: int, seconds: float, gap: float) -> None:
@@ -55,7 +55,7 @@ def _certified(
             training.X,
             training.labels,
             loss,
-            best.value,
+            C,
             k=k,
             smoothing=smoothing,
             n_classes=training.m,
@@ -66,7 +66,7 @@ def _certified(
         )
         gap = result.certificate.relative_gap
         report(result.n_iter, result.history[-1].seconds, gap)
-        return Candidate(best.value, result.weights, gap, history)
+        return Candidate(C, result.weights, gap, history)
 
     return Method(name, candidates, quick_grid=quick, finish=finish)
 

@@ -15,6 +15,7 @@ from topksvm.experiments.report._explorer import explore
 from topksvm.experiments.reproduction._results import (
     Summary,
     columns_of,
+    notes_of,
     summarise,
     write_csv,
     write_json,
@@ -51,6 +52,7 @@ def write_folder(
         "note": _note(summaries, data),
         "columns": columns_of(summaries),
         "methods": [_method(s, last[s.method]) for s in summaries],
+        "notes": [f"{', '.join(names)}: {note}." for note, names in notes_of(summaries).items()],
         "shown": shown,
         "explorer": explorer,
         "about": _about(about, data),
@@ -108,7 +110,6 @@ def _method(summary: Summary, row: Row) -> dict[str, Any]:
         "paper": {k: number.accuracy for k, number in summary.paper.items()},
         "curve": [[k, value] for k, value in summary.accuracy.items()],
         "history": _trace(row),
-        "notes": list(summary.notes),
     }
 
 

@@ -19,6 +19,7 @@ from topksvm.datasets import Dataset
 from topksvm.estimators._topk_mixin import best_columns
 from topksvm.experiments.reproduction._candidates import (
     FINAL_TOL,
+    QUICK_TOL,
     TOL,
     Candidate,
     Method,
@@ -52,32 +53,26 @@ class Guesses:
 
 
 def run_row(
-    method: Method, data: Dataset, *, quick: bool, seed: int, split: int = 0
+    method: Method,
+    data: Dataset,
+    values: tuple[float, ...],
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    split: int = 0,
 ) -> tuple[Row, Guesses]:
-    """Return the row of one method on one split of the data."""
+    """Return the row of one method on one split of the data, with the best of `values`."""
     start = time.perf_counter()
-    m = len(data.class_names)
-    whole = Training(data.X_train, data.y_train, m, seed)
-    if data.X_val is None:
-        training, held_out = _hold_out(whole)
-    else:
-        assert data.y_val is not None
-        training, held_out = whole, (data.X_val, data.y_val)
-    values = method.quick_grid if quick else method.grid
-    extend = method.extends and not quick
-    best, validation = _choose(method, training, held_out, values, extend=extend)
-    if training is not whole:
-        best = next(method.candidates(whole, [best.value]))
-    best = method.finish(whole, best, TOL if quick else FINAL_TOL)
+    whole = Training(data.X_train, data.y_train, data.n_classes, seed, QUICK_TOL if quick else TOL)
+    best, validation = _best(method, whole, data, values, extend=method.extends and not quick)
     guesses = guess(best.weights, data.X_test, data.y_test)
-    ks = [k for k in range(1, 21) if k <= m]
     row = Row(
         dataset=data.name,
         split=split,
         method=method.name,
         parameter=method.parameter,
         value=best.value,
-        accuracy={k: guesses.accuracy(k) for k in ks},
+        accuracy={k: guesses.accuracy(k) for k in range(1, min(20, data.n_classes) + 1)},
         seconds=time.perf_counter() - start,
         relative_gap=best.relative_gap,
         validation=validation,
@@ -85,6 +80,25 @@ def run_row(
         note=best.note,
     )
     return row, guesses
+
+
+def _best(
+    method: Method, whole: Training, data: Dataset, values: tuple[float, ...], *, extend: bool
+) -> tuple[Candidate, dict[float, float]]:
+    """Return the model to be tested, and the validation accuracy of each value."""
+    final_tol = TOL if whole.tol > TOL else FINAL_TOL
+    if len(values) == 1 and method.finish is not None:  # There is nothing to choose.
+        return method.finish(whole, values[0], final_tol), {}
+    if data.X_val is None or data.y_val is None:
+        training, held_out = _hold_out(whole)
+    else:
+        training, held_out = whole, (data.X_val, data.y_val)
+    best, validation = _choose(method, training, held_out, values, extend=extend)
+    if method.finish is not None:
+        best = method.finish(whole, best.value, final_tol)
+    elif training is not whole:
+        best = next(iter(method.candidates(whole, [best.value])))
+    return best, validation
 
 
 def _choose(

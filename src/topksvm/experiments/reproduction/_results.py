@@ -81,6 +81,15 @@ def summarise(rows: Sequence[Row], order: Sequence[str]) -> list[Summary]:
     return summaries
 
 
+def notes_of(summaries: Sequence[Summary]) -> dict[str, list[str]]:
+    """Return what is to be said about methods, with the methods that it is said of."""
+    notes: dict[str, list[str]] = {}
+    for s in summaries:
+        for note in s.notes:
+            notes.setdefault(note, []).append(s.method)
+    return notes
+
+
 def columns_of(summaries: Sequence[Summary]) -> list[int]:
     """Return the numbers of guesses of the table that the data has classes for."""
     return [k for k in GUESSES if all(k in summary.accuracy for summary in summaries)]

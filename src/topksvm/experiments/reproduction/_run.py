@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from topksvm import __version__
 from topksvm._threads import thread_limit
 from topksvm.datasets import Dataset
+from topksvm.experiments.reproduction._candidates import Method
 from topksvm.experiments.reproduction._methods import make_method
 from topksvm.experiments.reproduction._protocol import run_row
 from topksvm.experiments.reproduction._store import Row, Store
@@ -23,10 +24,15 @@ from topksvm.experiments.reproduction._store import Row, Store
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run: `quick` takes the small grids and leaves out the more exact last fit."""
+    """How to run: `quick` takes small grids and a larger gap; `values` are grids for methods."""
 
     quick: bool = False
     seed: int = 0
+    values: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    def grid_of(self, method: Method) -> tuple[float, ...]:
+        """Return the values to choose from."""
+        return dict(self.values).get(method.name, method.quick_grid if self.quick else method.grid)
 
 
 @dataclass(frozen=True)
@@ -80,15 +86,18 @@ def open_store(source: Source, settings: Settings, folder: Path) -> Store:
         "data": fingerprint(data),
         "quick": settings.quick,
         "seed": settings.seed,
+        "values": [[name, list(grid)] for name, grid in settings.values],
     }
     return Store(folder / "rows", identity)
 
 
 def _work(source: Source, store: Store, settings: Settings, name: str, split: int) -> Row:
     with thread_limit(1), threadpool_limits(1):
+        method = make_method(name)
         row, guesses = run_row(
-            make_method(name),
+            method,
             _loaded(source, split),
+            settings.grid_of(method),
             quick=settings.quick,
             seed=settings.seed,
             split=split,

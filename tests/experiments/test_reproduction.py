@@ -1,0 +1,263 @@
+"""The protocol of the tables, the published numbers, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from topksvm import TopKLinearSVC
+from topksvm.cli import main
+from topksvm.datasets import Dataset, load_silhouettes, make_ambiguous_classes
+from topksvm.experiments.reproduction import (
+    DATASETS,
+    GUESSES,
+    Settings,
+    Source,
+    make_method,
+    methods_of,
+    published,
+    reproduce,
+)
+from topksvm.experiments.reproduction._candidates import Candidate, Method
+from topksvm.experiments.reproduction._protocol import guess, run_row
+from topksvm.experiments.reproduction._results import COLUMNS, summarise
+
+SHARED = Path(__file__).parents[3] / "shared"
+SILHOUETTES = SHARED / "data" / "caltech101_silhouettes_28_split1.mat"
+TABLES = SHARED / "paper" / "tables.csv"
+
+CHEAP = ("top-1-SVM-alpha", "top-3-SVM-beta", "SVM-OVA")
+GRIDS = tuple((name, (0.01, 0.1)) for name in CHEAP)
+
+
+def small_data(seed=0, val=True):
+    X, y = make_ambiguous_classes(500, 10, 15, random_state=seed)
+    parts = {"X_val": X[300:400], "y_val": y[300:400]} if val else {}
+    names = tuple(f"class {c}" for c in range(15))
+    return Dataset("small", X[:300], y[:300], X[400:], y[400:], names, "Made up.", **parts)
+
+
+def accuracy(W, X, y, k):
+    """Ties count against the true class; written apart from the library's."""
+    scores = X @ W.T
+    own = scores[np.arange(len(y)), y]
+    better = (scores >= own[:, None]).sum(axis=1)
+    return 100 * np.mean(better <= k)
+
+
+def run(folder, names=CHEAP, settings=None, source=None):
+    settings = settings or Settings(quick=True, values=GRIDS)
+    return list(reproduce(source or Source(small_data), names, settings, folder, jobs=1))
+
+
+@pytest.mark.skipif(not TABLES.exists(), reason="needs the shared tables of the paper")
+def test_published_numbers_are_those_of_the_paper():
+    with TABLES.open() as stream:
+        lines = list(csv.DictReader(stream))
+    for line in lines:
+        number = published(line["dataset"])[line["method"]][int(line["top_k"])]
+        assert number.accuracy == float(line["accuracy_percent"])
+        assert number.std == (float(line["std"]) if line["std"] else None)
+    assert len(lines) == sum(len(row) for d in DATASETS for row in published(d).values())
+
+
+def test_every_published_method_is_known():
+    names = [name for dataset in DATASETS for name in methods_of(dataset)]
+    assert all(make_method(name).name == name for name in names)
+    assert len(methods_of("quickdraw")) == len(methods_of("caltech101-silhouettes"))
+    with pytest.raises(ValueError, match=r"no method 'top-5'.*top-5-SVM-alpha"):
+        make_method("top-5")
+
+
+def test_row_is_the_best_on_validation_rows_tested_once():
+    data = small_data()
+    values = (0.003, 0.03, 0.3)
+    row, guesses = run_row(make_method("top-3-SVM-alpha"), data, values, quick=True)
+    models = {
+        C: TopKLinearSVC(3, C=C, fit_intercept=False, random_state=0).fit(
+            data.X_train, data.y_train
+        )
+        for C in values
+    }
+    for C, model in models.items():
+        ours = accuracy(model.coef_, data.X_val, data.y_val, 1)
+        assert row.validation[C] == pytest.approx(ours, abs=3.1)  # Three rows: a gap of 1e-3.
+    assert row.value == max(values, key=lambda C: (row.validation[C], -C))
+    for k in (1, 5, 10):
+        ours = accuracy(models[row.value].coef_, data.X_test, data.y_test, k)
+        assert row.accuracy[k] == pytest.approx(ours, abs=3.1)
+        assert row.accuracy[k] == guesses.accuracy(k)
+    assert row.relative_gap <= 1e-3
+    assert row.history[-1]["relative_gap"] == row.relative_gap
+    assert row.history[0]["relative_gap"] > row.relative_gap
+
+
+def weights_right_for(data, correct):
+    """Return weights, for data whose rows are unit vectors, with that many right guesses."""
+    W = np.zeros((data.n_classes, data.X_train.shape[1]))
+    for i in range(data.X_train.shape[1]):
+        W[i if i < correct else (i + 1) % data.n_classes, i] = 1.0
+    return W
+
+
+def corners(m=8, val=True):
+    X, y = np.eye(m), np.arange(m)
+    names = tuple(map(str, range(m)))
+    if not val:
+        return Dataset("corners", np.tile(X, (5, 1)), np.tile(y, 5), X, y, names, "")
+    return Dataset("corners", X, y, X, y, names, "", X_val=X, y_val=y)
+
+
+def fake(data, right, **options):
+    """Return a method whose model for a value guesses ``right(value)`` of the corners."""
+    seen = []
+
+    def candidates(training, values):
+        for value in values:
+            seen.append((value, len(training.labels)))
+            yield Candidate(value, weights_right_for(data, right(value)))
+
+    return Method("fake", candidates, **options), seen
+
+
+def test_grid_grows_where_the_best_is_at_its_edge():
+    data = corners()
+    method, seen = fake(data, lambda C: {0.001: 6, 0.01: 7}.get(round(C, 6), 3))
+    row, _ = run_row(method, data, (0.1, 1.0, 10.0))
+    # All are equal at first, so the smallest is best, and so on to the left.
+    assert [value for value, _ in seen] == pytest.approx([0.1, 1.0, 10.0, 0.01, 0.001])
+    assert (row.value, row.accuracy[1]) == (pytest.approx(0.01), 87.5)
+    method, seen = fake(data, lambda C: 7 if C > 50 else 3)
+    row, _ = run_row(method, data, (1.0, 10.0, 100.0))
+    assert row.value == pytest.approx(100.0)
+    assert [value for value, _ in seen] == pytest.approx([1.0, 10.0, 100.0, 1000.0, 1e4, 1e5][:4])
+
+
+def test_quick_runs_and_fixed_grids_do_not_grow():
+    data = corners()
+    for options, quick in (({}, True), ({"extends": False}, False)):
+        method, seen = fake(data, lambda C: int(C), **options)
+        row, _ = run_row(method, data, (1.0, 5.0), quick=quick)
+        assert row.value == 5.0
+        assert len(seen) == 2
+
+
+def test_without_validation_rows_some_are_held_out_and_all_trained_on_in_the_end():
+    data = corners(val=False)
+    method, seen = fake(data, lambda C: int(C))
+    row, _ = run_row(method, data, (1.0, 5.0, 3.0), quick=True)
+    assert row.value == 5.0
+    assert seen == [(1.0, 32), (5.0, 32), (3.0, 32), (5.0, 40)]
+
+
+def test_guesses_in_blocks_are_those_at_once(monkeypatch):
+    data = small_data()
+    W = np.random.default_rng(0).standard_normal((15, 10))
+    whole = guess(W, data.X_test, data.y_test)
+    monkeypatch.setattr("topksvm.experiments.reproduction._protocol.BLOCK", 100)
+    parts = guess(W, data.X_test, data.y_test)
+    np.testing.assert_array_equal(whole.ranks, parts.ranks)
+    np.testing.assert_array_equal(whole.classes, parts.classes)
+    assert guess(np.zeros_like(W), data.X_test, data.y_test).accuracy(10) == 0.0
+
+
+def test_finished_rows_are_kept(tmp_path):
+    first = run(tmp_path)
+    assert [was_there for _, was_there in first] == [False] * 3
+    again = run(tmp_path)
+    assert [was_there for _, was_there in again] == [True] * 3
+    assert {row.method: row for row, _ in again} == {row.method: row for row, _ in first}
+    damaged = next(tmp_path.glob("rows/top-3*.json"))
+    damaged.write_text(damaged.read_text()[:-40])
+    state = {row.method: was_there for row, was_there in run(tmp_path)}
+    assert state == {"top-1-SVM-alpha": True, "top-3-SVM-beta": False, "SVM-OVA": True}
+    # Other data or other settings: the rows are not those asked for.
+    other = Settings(quick=True, seed=1, values=GRIDS)
+    assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], other)] == [False]
+    source = Source(small_data, (("seed", 1),))
+    assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], source=source)] == [False]
+
+
+def test_splits_are_summarised():
+    data = small_data()
+    row, _ = run_row(make_method("SVM-OVA"), data, (0.1,), quick=True)
+    rows = [
+        replace(row, dataset="sun397", split=s, accuracy=dict.fromkeys(GUESSES, 50.0 + s))
+        for s in range(3)
+    ]
+    (summary,) = summarise(rows, ["SVM-OVA"])
+    assert summary.accuracy[1] == 51.0
+    assert summary.std[1] == 1.0
+    assert summary.difference(1) == pytest.approx(51.0 - 55.23)
+    assert summary.paper[1].std == 0.6
+
+
+def write_features(folder, splits):
+    X, y = make_ambiguous_classes(240, 8, 12, random_state=0)
+    np.save(folder / "features.npy", X)
+    np.save(folder / "labels.npy", y)
+    (folder / "splits").mkdir()
+    for number in range(1, splits + 1):
+        order = np.random.default_rng(number).permutation(240)
+        for name, rows in (("train", order[:160]), ("test", order[160:])):
+            file = folder / "splits" / f"{number:02d}_{name}.txt"
+            file.write_text("\n".join(map(str, rows)))
+
+
+def test_features_of_ten_splits_on_the_command_line(tmp_path, capsys):
+    write_features(tmp_path, 10)
+    out = tmp_path / "out"
+    words = ["reproduce", "sun397", "--features", str(tmp_path), "--out", str(out), "--quick"]
+    assert main([*words, "--methods", "top-2-SVM-alpha", "--jobs", "1"]) == 2
+    assert "19850" in capsys.readouterr().err  # The paper has other numbers.
+    words += ["--no-check", "--methods", "top-2-SVM-alpha", "--jobs", "1"]
+    assert main(words) == 0
+    assert "±" in capsys.readouterr().out
+    with (out / "results.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert list(lines[0]) == list(COLUMNS)
+    assert [line["top_k"] for line in lines] == [str(k) for k in GUESSES]
+    assert lines[0]["paper_accuracy_percent"] == str(
+        published("sun397")["top-2-SVM-alpha"][1].accuracy
+    )
+    assert all(0 < float(line["accuracy_percent"]) <= 100 for line in lines)
+    content = json.loads((out / "results.json").read_text())
+    assert len(content["rows"]) == 10
+    mean = np.mean([row["accuracy"]["1"] for row in content["rows"]])
+    assert float(lines[0]["accuracy_percent"]) == pytest.approx(mean, abs=1e-3)
+    assert (out / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sun397"], "needs --features"),
+        (["quickdraw", "--methods", "no-such"], "no method 'no-such'"),
+        (["quickdraw", "--features", "no-such"], "no-such"),
+        (["quickdraw", "--jobs", "0"], "at least 1"),
+        (["quickdraw", "--data", "file.mat"], "caltech101-silhouettes"),
+        (["caltech101-silhouettes", "--data", "no-such.mat"], "no-such.mat"),
+    ],
+)
+def test_bad_words_are_one_line(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *words]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1
+    assert message in error[0]
+
+
+@pytest.mark.skipif(not SILHOUETTES.exists(), reason="needs Caltech 101 Silhouettes")
+@pytest.mark.parametrize(
+    ("name", "value", "most"), [("top-10-SVM-alpha", 0.01, 0.2), ("SVM-OVA", 0.01, 0.5)]
+)
+def test_a_row_of_the_paper(name, value, most):
+    data = load_silhouettes(SILHOUETTES)
+    row, _ = run_row(make_method(name), data, (value,), quick=True)
+    (summary,) = summarise([row], [name])
+    assert max(abs(summary.difference(k)) for k in GUESSES) <= most
