@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import compute_class_weight
+from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from topksvm._threads import n_threads
 from topksvm.estimators._topk_mixin import TopKMixin
+from topksvm.metrics import topk_ranks
+from topksvm.solvers._sources import is_out_of_core, open_source
+from topksvm.solvers._windows import WindowReader
 
 Array = NDArray[Any]
+
+BLOCK_BYTES = 1 << 28
+"""Memory for the rows and scores of a block when rows are read by the piece."""
+
+
+def is_streamed(X: Any, memory_limit: int | None = None) -> bool:
+    """Return whether `X` is to be read by the piece: not in memory, and too large for it."""
+    if not isinstance(X, np.memmap) or X.ndim != 2:
+        return is_out_of_core(X)
+    limit = _physical_memory() // 2 if memory_limit is None else memory_limit
+    return is_out_of_core(X) or X.nbytes > limit
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class ScoringClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
@@ -52,8 +72,8 @@ class ScoringClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
             The labels.
         """
-        best = self._scores(X).argmax(axis=1)
-        return self.classes_[best]
+        best = [scores.argmax(axis=1) for scores in self._score_blocks(X)]
+        return self.classes_[np.concatenate(best)]
 
 
 class LinearClassifier(ScoringClassifier):
@@ -69,6 +89,8 @@ class LinearClassifier(ScoringClassifier):
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
+        if is_streamed(X):
+            return np.concatenate(list(self._score_blocks(X)))
         X = validate_data(
             self,
             X,
@@ -78,6 +100,40 @@ class LinearClassifier(ScoringClassifier):
             accept_large_sparse=True,
         )
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+
+    def _score_blocks(self, X: Any) -> Iterator[Array]:
+        if not is_streamed(X):
+            yield self._scores(X)
+            return
+        check_is_fitted(self)
+        source = open_source(X)
+        d = source.shape[1]
+        if d != self.n_features_in_:
+            raise ValueError(
+                f"X has {d} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        # Rows and scores of a block together stay within this.
+        reader = WindowReader(source, max(1, BLOCK_BYTES // (8 * (d + self.classes_.size))))
+        for window in reader.read(reader.plan(None)):
+            yield window.x @ self.coef_.T + self.intercept_
+
+    def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose true label is among the `k` best; see the mixin.
+
+        Rows that do not fit in memory are read and scored by the piece.
+        """
+        if not is_streamed(X):
+            return super().score_topk(X, y, k, sample_weight)
+        number, y = self._number_of_guesses(k), column_or_1d(y)
+        ranks, start = [], 0
+        for scores in self._score_blocks(X):
+            stop = start + len(scores)
+            ranks.append(topk_ranks(y[start:stop], scores, labels=self.classes_))
+            start = stop
+        if start != len(y):
+            raise ValueError(f"X has {start} rows but y has {len(y)} labels; one for each.")
+        return float(np.average(np.concatenate(ranks) <= number, weights=sample_weight))
 
 
 class TopKClassifier(ScoringClassifier):

@@ -12,8 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from topksvm.estimators._base import LinearClassifier, TopKClassifier, print_progress, threads
+from topksvm.estimators._base import (
+    LinearClassifier,
+    TopKClassifier,
+    is_streamed,
+    print_progress,
+    threads,
+)
 from topksvm.estimators._persistence import load_model, save_model
+from topksvm.estimators._streamed import fit_streamed
 from topksvm.estimators._warm import LastFit, Problem
 from topksvm.losses import LOSSES
 from topksvm.solvers import Result
@@ -73,6 +80,9 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         The order in which examples are visited.
     verbose : int
         1: show the estimated gap while training.
+    memory_limit : int, optional
+        Bytes that training may use, X apart if that is an array in memory. A memory map that is
+        larger (without a limit: larger than half of the memory) is read by the piece; see `fit`.
 
     Attributes
     ----------
@@ -128,6 +138,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         ],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -149,6 +160,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        memory_limit: int | None = None,
     ) -> None:
         self.k = k
         self.loss = loss
@@ -166,18 +178,30 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.memory_limit = memory_limit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TopKLinearSVC:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
+    ) -> TopKLinearSVC:
         """Train the model.
+
+        Rows that do not fit in memory are read by the piece, in an order that is random by the
+        megabyte and within large windows: a memory map larger than `memory_limit`, float16 and
+        bfloat16 arrays, which are widened as they are read, a list of ``.npy`` files or memory
+        maps, a ``pyarrow.dataset.Dataset`` with a column of lists or one per feature.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like or CSR matrix of shape (n_samples, n_features), or as above
             The examples. float32 stays float32; X is not copied if it is C-ordered.
         y : array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of `C` by example, at least 0.
+        checkpoint : path, optional
+            A folder to which the state is written every minute and on Ctrl-C and SIGTERM, and from
+            which a fit of the same data with the same parameters goes on, to the same model. Rows
+            are then read by the piece.
 
         Returns
         -------
@@ -185,6 +209,8 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
             The trained model.
         """
         self._validate_params()
+        if is_streamed(X, self.memory_limit) or checkpoint is not None:
+            return fit_streamed(self, X, y, sample_weight, checkpoint)
         choose_solver(self.solver, self.loss, make_loss(self.loss, self.k, self.smoothing))
         X, y = self._validate_examples(X, y)
         classes, labels = np.unique(y, return_inverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -23,6 +24,10 @@ class TopKMixin(ABC):
     @abstractmethod
     def _scores(self, X: Any) -> Array:
         """Return the scores of all classes ``(n, n_classes)``."""
+
+    def _score_blocks(self, X: Any) -> Iterator[Array]:
+        """Yield the scores of a block of rows at a time; here there is but one."""
+        yield self._scores(X)
 
     def predict_topk(
         self, X: Any, k: int | None = None, return_scores: bool = False
@@ -46,10 +51,13 @@ class TopKMixin(ABC):
             Their scores, if asked for.
         """
         number = self._number_of_guesses(k)
-        scores = self._scores(X)
-        best = best_columns(scores, number)
-        labels = self.classes_[best]
-        return (labels, np.take_along_axis(scores, best, axis=1)) if return_scores else labels
+        classes, values = [], []
+        for scores in self._score_blocks(X):
+            best = best_columns(scores, number)
+            classes.append(best)
+            values.append(np.take_along_axis(scores, best, axis=1))
+        labels = self.classes_[np.concatenate(classes)]
+        return (labels, np.concatenate(values)) if return_scores else labels
 
     def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose true label is among the `k` best.

@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from topksvm.solvers._problem import read_only
+
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 KernelFunction = Callable[[Any, Any], Any]
@@ -60,7 +62,7 @@ class GivenGram(Gram):
 
     def __init__(self, K: Floats) -> None:
         self.n, self.dtype = K.shape[0], K.dtype
-        self.store = _read_only(K)
+        self.store = read_only(K)
         self.most_rows = self.n
 
     def diagonal(self) -> NDArray[np.float64]:
@@ -107,7 +109,7 @@ class ComputedGram(Gram):
         n_slots = self.n if has_room_for_all else self.n_kept + self.most_rows
         self.n_computed = 0
         self._table = np.empty((n_slots, self.n), self.dtype)
-        self.store = _read_only(self._table)
+        self.store = read_only(self._table)
         self._slot_of = np.full(self.n, -1, np.int64)
         self._owner_of = np.full(self.n_kept, -1, np.int64)
         self._free = np.arange(self.n_kept)
@@ -200,9 +202,3 @@ def checked_values(values: Any, n_rows: int, n_columns: int) -> Floats:
             "smaller gamma or degree."
         )
     return matrix
-
-
-def _read_only(array: Floats) -> Floats:
-    view = array.view()
-    view.flags.writeable = False
-    return view

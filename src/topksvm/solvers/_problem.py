@@ -73,13 +73,13 @@ def make_problem(
             X = X.copy()
             X.sum_duplicates()
         rows = SparseRows(
-            _read_only(X.data),
-            _read_only(X.indices),
-            _read_only(X.indptr),
+            read_only(X.data),
+            read_only(X.indices),
+            read_only(X.indptr),
             float(bias),
         )
     else:
-        rows = DenseRows(_read_only(np.ascontiguousarray(X)), float(bias))
+        rows = DenseRows(read_only(np.ascontiguousarray(X)), float(bias))
     n, d = X.shape
     norms = np.empty(n)
     map_row_ranges(lambda i, j: squared_norms(rows, i, j, norms), n, d)
@@ -88,7 +88,7 @@ def make_problem(
     return Problem(rows, examples, m, d + (bias != 0.0))
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view

@@ -5,31 +5,32 @@ make in memory, and active passes while they pay: rows that have been read are u
 kernels are those for rows in memory: they see the window as a problem of its own, whose duals point
 into the one log of all duals.
 
-Memory: weights, duals, two windows; a few numbers per example.
+Memory: weights, duals, two windows, a few numbers per example; see :func:`memory_needed`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._certificate import Certificate
-from topksvm.solvers._duals import Duals
-from topksvm.solvers._problem import Problem
-from topksvm.solvers._result import Status
+from topksvm.solvers._certificate import SCALES, Certificate
+from topksvm.solvers._checkpoint import State
+from topksvm.solvers._duals import Duals, with_room
+from topksvm.solvers._problem import Problem, read_only
+from topksvm.solvers._result import Check
 from topksvm.solvers._rows import DenseRows, squared_norms
-from topksvm.solvers._run import Report
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._sources import RowSource
 from topksvm.solvers._steps import Candidates, Examples
 from topksvm.solvers._windows import Window, WindowReader
 
 Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.int64]
+Hook = Callable[["StreamedSDCA"], None]
 
 MAX_ACTIVE = 5
 """Active passes over a window, at most."""
@@ -43,13 +44,15 @@ class StreamedProblem(Problem):
     """A problem whose rows are read by the piece; `rows` holds none, only type and bias."""
 
     reader: WindowReader
+    check_stop: Callable[[], None] = lambda: None
 
     def pieces(self, duals: Duals) -> Iterator[tuple[Any, Examples, Duals]]:
         """Yield all rows in order, a window at a time."""
         for window in self.reader.read(self.reader.plan(None)):
+            self.check_stop()
             part = slice(int(window.index[0]), int(window.index[-1]) + 1)
             yield (
-                DenseRows(_read_only(window.x), self.rows.bias),
+                DenseRows(read_only(window.x), self.rows.bias),
                 Examples._make(array[part] for array in self.examples),
                 duals._replace(start=duals.start[part], count=duals.count[part]),
             )
@@ -62,6 +65,7 @@ def make_streamed_problem(
     m: int,
     bias: float,
     window_rows: int,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> StreamedProblem:
     """Return the problem after one look at all rows, for their norms and for bad values."""
     reader = WindowReader(source, window_rows)
@@ -69,16 +73,29 @@ def make_streamed_problem(
     norms = np.empty(n)
     for window in reader.read(reader.plan(None)):
         part = norms[window.index[0] : window.index[-1] + 1]
-        squared_norms(DenseRows(_read_only(window.x), bias), 0, len(window.x), part)
+        rows = DenseRows(read_only(window.x), bias)
+        squared_norms(rows, np.int64(0), np.int64(len(window.x)), part)
         if not np.isfinite(part).all():
             row = int(window.index[0] + np.argmin(np.isfinite(part)))
             raise ValueError(
                 f"Row {row} of X holds NaN or infinity, or its squares overflow; every value must "
                 "be a finite number. Remove the row or mend its values."
             )
-    rows = DenseRows(_read_only(np.empty((0, d), source.dtype)), bias)
+    rows = DenseRows(read_only(np.empty((0, d), source.dtype)), bias)
     examples = Examples(labels.astype(np.int32), np.ascontiguousarray(C, np.float64), norms)
-    return StreamedProblem(rows, examples, m, d + (bias != 0.0), reader)
+    return StreamedProblem(rows, examples, m, d + (bias != 0.0), reader, check_stop)
+
+
+def memory_needed(n: int, d: int, m: int, k: int, dtype: np.dtype) -> int:
+    """Return about how many bytes a run needs besides its windows.
+
+    Weights: those in training, their average, and in float64 for certificates. Examples: label,
+    weight, norm, candidates, and duals for about ``2 k + 10`` classes in a log that has half as
+    much room again.
+    """
+    weights = m * d * (dtype.itemsize + 4 * 8)
+    per_example = 4 + 8 + 8 + 4 * (k + 3) + 1 + 12 + 1.5 * 12 * min(m, 2 * k + 10)
+    return int(weights + n * per_example)
 
 
 class StreamedSDCA(SDCA):
@@ -91,40 +108,42 @@ class StreamedSDCA(SDCA):
         loss: Any,
         problem: StreamedProblem,
         options: SDCAOptions,
-        after_window: Callable[[StreamedSDCA], None] | None = None,
+        after_window: Hook | None = None,
     ) -> None:
         super().__init__(loss, problem, options)
-        self.whole = problem, self.duals, self.candidates
+        self.whole, self.all_duals, self.all_candidates = problem, self.duals, self.candidates
         self.after_window = after_window
         self.windows_done = 0
         self.sums = np.zeros(2)
         self.total = np.zeros(self.weights.shape)
+        self.average: Floats | None = None
         self.drift = 0.0
 
     def full_pass(self) -> float:
         """Step on all examples, window by window; return an estimate of the primal objective."""
+        self.is_certified = False
         # Seeded by the pass, so that a run can go on from any window.
         seeds = [self.options.seed, self.n_passes]
         plan = self.problem.reader.plan(np.random.default_rng(seeds))
+        later = len(plan) // 2
         for window in self.problem.reader.read(plan[self.windows_done :]):
             self.rng = np.random.default_rng([*seeds, self.windows_done])
             self._enter(window)
-            try:
-                self._work_on_window()
-            finally:
-                self._leave(window)
-            self.windows_done += 1
+            self._work_on_window()
+            self._leave()
             # The later windows see a better model: their average is one that does not jump about.
-            if self.windows_done > len(plan) // 2:
+            if self.windows_done >= later:
                 self.total += self.weights
+            self.windows_done += 1
             if self.after_window is not None:
                 self.after_window(self)
-        self.average = self.total / (len(plan) - len(plan) // 2)
-        sums, self.sums = self.sums, np.zeros(2)
+        self.average = self.total / (len(plan) - later)
+        primal = float(self.sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
         self.windows_done = 0
+        self.sums[...] = 0.0
         self.total[...] = 0.0
         self.n_passes += 1
-        return float(sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
+        return primal
 
     def _work_on_window(self) -> None:
         sums = np.zeros(2)
@@ -136,46 +155,48 @@ class StreamedSDCA(SDCA):
             before, gain = gain, self.active_pass()
             if gain <= WORTHWHILE * before:
                 break
-        self.n_passes = passes  # Those over windows count as one.
+        self.n_passes = passes  # Those over windows are part of the one.
 
     def _enter(self, window: Window) -> None:
         """Make the window the problem that kernels see; the log of the duals stays the one."""
-        problem, duals, candidates = self.whole
+        whole = self.whole
         self.index = window.index
-        examples = Examples._make(array[window.index] for array in problem.examples)
-        rows = DenseRows(_read_only(window.x), problem.rows.bias)
-        self.problem = StreamedProblem(rows, examples, problem.m, problem.d, problem.reader)
+        examples = Examples._make(array[window.index] for array in whole.examples)
+        rows = DenseRows(read_only(window.x), whole.rows.bias)
+        self.problem = StreamedProblem(rows, examples, whole.m, whole.d, whole.reader)
         self.members = np.flatnonzero(examples.C > 0.0)
-        self.duals = duals._replace(start=duals.start[self.index], count=duals.count[self.index])
-        self.candidates = Candidates._make(array[self.index] for array in candidates)
+        self.candidates = Candidates._make(array[self.index] for array in self.all_candidates)
+        self._take_duals()
 
-    def _leave(self, window: Window) -> None:  # noqa: ARG002
+    def _leave(self) -> None:
         self._write_back()
-        self.problem, self.duals, _ = self.whole
+        self.problem, self.duals, self.candidates = self.whole, self.all_duals, self.all_candidates
+
+    def _take_duals(self) -> None:
+        duals = self.all_duals
+        self.duals = duals._replace(start=duals.start[self.index], count=duals.count[self.index])
 
     def _write_back(self) -> None:
-        problem, duals, candidates = self.whole
-        duals.start[self.index] = self.duals.start
-        duals.count[self.index] = self.duals.count
-        candidates.classes[self.index] = self.candidates.classes
-        candidates.idle[self.index] = self.candidates.idle
-        self.whole = problem, duals, candidates
+        self.all_duals.start[self.index] = self.duals.start
+        self.all_duals.count[self.index] = self.duals.count
+        self.all_candidates.classes[self.index] = self.candidates.classes
+        self.all_candidates.idle[self.index] = self.candidates.idle
 
     def make_room(self) -> None:
         """See that the one log has room; its live entries belong to all windows."""
-        if self.duals.used[0] + self.room <= self.duals.classes.size:
-            return
-        self._write_back()
-        problem, duals, candidates = self.whole
-        duals = _compact(duals, self.room)
-        self.whole = problem, duals, candidates
-        self.duals = duals._replace(start=duals.start[self.index], count=duals.count[self.index])
+        if self.duals.used[0] + self.room > self.duals.classes.size:
+            self._write_back()
+            self.all_duals = with_room(self.all_duals, self.room)
+            self._take_duals()
 
-    def certify(self, average: Floats | None = None, scales: Any = None) -> Certificate:
-        """See the base class; notes how far the weights had drifted from the duals by rounding."""
+    def certify(self, average: Floats | None = None, scales: Floats = SCALES) -> Certificate:
+        """See the base class; notes how far rounding had carried the weights from the duals."""
         before = self.weights.copy()
-        options = {} if scales is None else {"scales": scales}
-        certificate = super().certify(average, **options)
+        try:
+            certificate = super().certify(average, scales)
+        except BaseException:
+            self.weights[...] = before  # As the last checkpoint has them.
+            raise
         size = float(np.linalg.norm(self.weights))
         self.drift = float(np.linalg.norm(self.weights - before)) / size if size else 0.0
         return certificate
@@ -184,17 +205,46 @@ class StreamedSDCA(SDCA):
         # They were made window by window.
         return self.average
 
-    def _run(self, report: Report | None) -> Status:
-        return super()._run(report)
+    def state(self) -> State:
+        """Return what is needed to go on from after the present window."""
+        used = int(self.all_duals.used[0])
+        facts = {
+            "dual": self.dual,
+            "n_passes": self.n_passes,
+            "windows_done": self.windows_done,
+            "last_check": self.last_check,
+            "hope": self.hope,
+            "elapsed": self.elapsed,
+            "seconds": dict(self.seconds),
+            "history": [asdict(check) for check in self.history],
+        }
+        arrays = {
+            "weights": self.weights,
+            "start": self.all_duals.start,
+            "count": self.all_duals.count,
+            "classes": self.all_duals.classes[:used],
+            "values": self.all_duals.values[:used],
+            "candidates": self.all_candidates.classes,
+            "idle": self.all_candidates.idle,
+            "sums": self.sums,
+            "total": self.total,
+        }
+        return State(facts, arrays)
 
-
-def _compact(duals: Duals, room: int) -> Duals:
-    from topksvm.solvers._duals import with_room
-
-    return with_room(duals, room)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    def restore(self, state: State) -> None:
+        """Go on from a state of the same problem."""
+        facts, arrays = state.facts, state.arrays
+        for name in ("dual", "n_passes", "windows_done", "last_check", "hope"):
+            setattr(self, name, facts[name])
+        self.start_time = time.perf_counter() - facts["elapsed"]
+        self.seconds.update(facts["seconds"])
+        self.history = [Check(**check) for check in facts["history"]]
+        self.weights[...] = arrays["weights"]
+        used = arrays["classes"].size
+        log = np.empty(used + self.room, np.int32), np.empty(used + self.room)
+        log[0][:used], log[1][:used] = arrays["classes"], arrays["values"]
+        self.all_duals = Duals(arrays["start"], arrays["count"], *log, np.array([used]))
+        self.all_candidates = Candidates(arrays["candidates"], arrays["idle"])
+        self.duals, self.candidates = self.all_duals, self.all_candidates
+        self.sums[...] = arrays["sums"]
+        self.total[...] = arrays["total"]
