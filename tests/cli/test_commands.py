@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -51,12 +52,25 @@ def test_info_names_the_versions(capsys):
     assert facts["numpy"] in capsys.readouterr().out
 
 
-def test_demo_prints_the_weights_and_writes_the_picture(tmp_path, capsys):
+def test_demo_trains_compares_and_writes_the_page(tmp_path, capsys, monkeypatch):
+    from topksvm import datasets
+
+    def small(features):
+        assert features == "hog"
+        X, y = datasets.make_ambiguous_classes(900, 10, 30, random_state=0)
+        names = tuple(f"thing {c}" for c in range(30))
+        return datasets.Dataset("small", X[:600], y[:600], X[600:], y[600:], names, "Made up.")
+
+    # In this process, so that the small data reach the workers.
+    monkeypatch.setattr(datasets, "load_quickdraw", small)
+    monkeypatch.setenv("TOPKSVM_NUM_THREADS", "1")
     assert main(["demo", "--out", str(tmp_path / "new")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    weights = {line.split()[0]: line.split()[1:] for line in lines if line.lstrip()[:1].isdecimal()}
-    assert weights["2"] == ["0.500", "0.300", "0.200", "0.000", "0.000", "0.000"]
-    assert (tmp_path / "new" / "simplex.png").read_bytes().startswith(PNG)
+    out = capsys.readouterr().out
+    for text in ("top-1-SVM-alpha", "top-10-SVM-alpha", "softmax", "report.html"):
+        assert text in out
+    assert re.search(r"Training for ten guesses instead of one: [+-]\d+\.\d points", out)
+    assert (tmp_path / "new" / "curves.png").read_bytes().startswith(PNG)
+    assert "thing 29" in (tmp_path / "new" / "report.html").read_text()
 
 
 def test_demo_into_a_file_is_one_clear_line(tmp_path, capsys):

@@ -256,3 +256,55 @@ def test_progress_is_plain_lines_in_a_pipe(trained, tmp_path, capsys):
     error = run(capsys, *arguments).err
     assert error.startswith("pass 1: relative gap about")
     assert "\x1b" not in error
+
+
+def write_folder(folder, dtype=np.float16):
+    from topksvm.datasets import make_ambiguous_classes
+
+    X, y = make_ambiguous_classes(600, 8, 10, random_state=0)
+    for name, rows in (("train", slice(0, 400)), ("test", slice(400, 600))):
+        np.save(folder / f"{name}.npy", X[rows].astype(dtype))
+        lines = "".join(f"class-{label}\n" for label in y[rows])
+        (folder / f"{name}_labels.txt").write_text(lines)
+    return X, y
+
+
+def test_train_on_a_folder_of_half_precision_with_checkpoints(tmp_path, capsys):
+    X, y = write_folder(tmp_path)
+    path = tmp_path / "m.safetensors"
+    words = [
+        "train",
+        "--features",
+        str(tmp_path),
+        "-k",
+        "2",
+        "-C",
+        "0.1",
+        "-o",
+        str(path),
+        "--json",
+    ]
+    words += ["--json", "--checkpoint", str(tmp_path / "state"), "--memory-limit", "1M"]
+    assert main(words) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["certificate"]["relative_gap"] <= 1e-3
+    model = TopKLinearSVC.load(path)
+    assert set(model.classes_) == {f"class-{label}" for label in set(y.tolist())}
+    truth = np.array([f"class-{label}" for label in y[400:]])
+    score = model.score_topk(X[400:].astype(np.float16).astype(np.float32), truth, 2)
+    assert result["accuracy"]["test"]["topk"]["2"] == score
+    assert score > 0.5
+
+
+def test_train_on_a_file_and_a_folder_is_one_line(tmp_path, capsys):
+    write_folder(tmp_path)
+    for words in (["x.csv", "--features", str(tmp_path)], []):
+        assert main(["train", *words, "-o", str(tmp_path / "m.safetensors")]) == 2
+        error = capsys.readouterr().err
+        assert "either DATA" in error
+        assert error.count("\n") == 1
+    words = ["train", "--features", str(tmp_path), "-o", str(tmp_path / "m.safetensors")]
+    assert main([*words, "--memory-limit", "lots"]) == 2
+    assert "500M" in capsys.readouterr().err
+    assert main([*words, "--memory-limit", "1K"]) == 2
+    assert "too little" in capsys.readouterr().err

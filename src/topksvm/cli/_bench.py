@@ -11,6 +11,7 @@ from typing import Any
 
 from topksvm._files import replacing
 from topksvm._numba import warm_up
+from topksvm.cli import _bench_scale
 from topksvm.cli._errors import UserError
 from topksvm.cli._folders import check_folder
 from topksvm.cli._info import describe
@@ -21,6 +22,7 @@ _EXAMPLES = """examples:
   topksvm bench projections --quick             a first look, in seconds
   topksvm bench projections --out bench         the paper's experiment, with CSV and plots
   topksvm bench path                            a path over C against single fits
+  topksvm bench scale --shape imagenet2012      a million rows of 4096 features on disk
   topksvm bench solver --quick                  the solver against its peers, small shapes
 """
 
@@ -86,6 +88,7 @@ def add_parser(commands: Any) -> None:
     )
     path.add_argument("--json", action="store_true", help="print JSON")
     path.set_defaults(run=run_path)
+    _bench_scale.add_parser(subjects)
 
 
 def run_projections(options: argparse.Namespace) -> None:

@@ -34,7 +34,7 @@ class Fit:
     seconds: float
 
 
-def fit_model(model: Any, X: Any, y: Any, *, is_quiet: bool) -> Fit:
+def fit_model(model: Any, X: Any, y: Any, *, is_quiet: bool, **how: Any) -> Fit:
     """Train one model; one that falls short of its tol is a warning, Ctrl-C leaves it usable."""
     model.set_params(verbose=0 if is_quiet else 1)
     if not is_quiet and sys.stderr.isatty():  # There it is overwritten, also by an error.
@@ -42,7 +42,7 @@ def fit_model(model: Any, X: Any, y: Any, *, is_quiet: bool) -> Fit:
     _warn_of_scale(X, model.C)
     start = time.perf_counter()
     with lines_as_progress(is_on=not is_quiet):
-        messages = fit_recording(model, X, y)
+        messages = fit_recording(model, X, y, **how)
     seconds = time.perf_counter() - start
     model.set_params(verbose=0)
     status = next((s for s in _ADVICE if any(s.value in text for text in messages)), Status.SOLVED)
@@ -72,13 +72,13 @@ def _warn_of_scale(X: Any, C: float) -> None:
         )
 
 
-def fit_recording(estimator: Any, X: Any, y: Any) -> list[str]:
-    """Train, and return the warnings instead of printing them."""
+def fit_recording(estimator: Any, X: Any, y: Any, **how: Any) -> list[str]:
+    """Train, and return the warnings instead of printing them; `how` is passed to ``fit``."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         try:
-            estimator.fit(X, y)
+            estimator.fit(X, y, **how)
         except ValueError as error:
             raise UserError(f"{one_line(error)}.") from error
     return list(dict.fromkeys(one_line(warning.message) for warning in caught))

@@ -50,6 +50,23 @@ def number(option: str, *, least: float = 0.0, may_equal: bool = False) -> Calla
     return parse
 
 
+def size(option: str) -> Callable[[str], int]:
+    """Return the type of an option that takes a number of bytes, such as 500M or 4G."""
+    units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+    def parse(text: str) -> int:
+        digits, unit = (text[:-1], text[-1:].upper()) if text[-1:].isalpha() else (text, "")
+        try:
+            value = float(digits) * units[unit]
+        except (KeyError, ValueError):
+            value = math.nan
+        if not 1 <= value < math.inf:
+            raise UserError(f"{option} {text}: it must be a size such as 500M or 4G.")
+        return int(value)
+
+    return parse
+
+
 def one_of(option: str, names: Iterable[str]) -> Callable[[str], str]:
     """Return the type of an option that takes one of several names."""
     known = tuple(names)

@@ -27,6 +27,7 @@ from topksvm.cli._options import (
     add_training_options,
     number,
     one_of,
+    size,
     training_parameters,
     whole,
 )
@@ -36,6 +37,7 @@ _EXAMPLES = """examples:
   topksvm train digits.csv -o digits.safetensors --holdout 0.2
   topksvm train train.npz --test test.npz -k 5 -C 0.1 -o model.safetensors
   topksvm train X.npy --labels y.txt --dtype float32 -o model.safetensors
+  topksvm train --features DIR --checkpoint state --memory-limit 4G -o model.safetensors
   topksvm train news.svm.gz --loss softmax --max-time 60 -o model.safetensors
 
 Ctrl-C ends the training early; the model reached is saved with its certificate all the same.
@@ -51,7 +53,27 @@ def add_parser(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_data_options(parser)
+    add_data_options(parser, is_optional=True)
+    large = parser.add_argument_group("large data")
+    large.add_argument(
+        "--features",
+        type=Path,
+        metavar="DIR",
+        help="instead of DATA, a folder with train.npy, train_labels.txt, test.npy, ... as "
+        "topksvm extract writes it; float16 is read by the piece, and need not fit in memory",
+    )
+    large.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep the state there every minute, and go on from it",
+    )
+    large.add_argument(
+        "--memory-limit",
+        type=size("--memory-limit"),
+        metavar="SIZE",
+        help="memory to use, such as 4G; a larger .npy file is read by the piece",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -100,15 +122,17 @@ def run(options: argparse.Namespace) -> None:
 
     check_model_path(options.output)
     start = time.perf_counter()
-    table = read_examples(request_of(options))
+    table, test = _read(options)
     assert table.labels is not None
     y = labels_to_train_on(table.labels, options.labels or options.data)
     guesses, k = choose_k(options.k, options.loss, np.unique(y))
-    X, y, test = _parts(options, table, y)
+    X, y, test = _parts(options, table, y) if test is None else (table.X, y, test)
     reading = time.perf_counter() - start
 
-    model = TopKLinearSVC(k, loss=options.loss, C=options.C, **training_parameters(options))
-    fit = fit_model(model, X, y, is_quiet=options.quiet)
+    parameters = training_parameters(options) | {"memory_limit": options.memory_limit}
+    model = TopKLinearSVC(k, loss=options.loss, C=options.C, **parameters)
+    how = {} if options.checkpoint is None else {"checkpoint": options.checkpoint}
+    fit = fit_model(model, X, y, is_quiet=options.quiet, **how)
     # Before anything else that could be interrupted.
     save(model, table.names, options.output)
 
@@ -123,6 +147,31 @@ def run(options: argparse.Namespace) -> None:
     show(options, model, table, X.shape[0], fit.status.name.lower(), seconds, accuracies)
     if fit.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
+
+
+def _read(options: argparse.Namespace) -> tuple[Table, tuple[Any, NDArray[Any]] | None]:
+    """Return the examples, and those to test on if they come with them."""
+    if (options.data is None) == (options.features is None):
+        raise UserError(
+            "give either DATA, a file of examples, or --features DIR, not both or none."
+        )
+    if options.features is None:
+        return read_examples(request_of(options)), None
+    if options.test is not None or options.holdout is not None or options.labels is not None:
+        raise UserError(
+            "--features DIR has labels and rows to test on of its own; leave out --labels, --test "
+            "and --holdout."
+        )
+    from topksvm.datasets import load_features
+
+    options.data = options.features
+    try:
+        data = load_features(options.features)
+    except (OSError, ValueError) as error:
+        raise UserError(str(error)) from error
+    names = np.array(data.class_names)
+    test = data.X_test, names[data.y_test]
+    return Table(data.X_train, names[data.y_train], notes=(f"{len(test[1])} rows to test",)), test
 
 
 def _print_json(

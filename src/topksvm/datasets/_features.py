@@ -61,8 +61,8 @@ def load_features(
     folder : path
         Where the files are. ``.npy`` is memory-mapped: it may be larger than the memory. ``.npz``
         holds one array, or one called ``features``; ``.parquet`` a column per feature, or one of
-        lists, and needs ``topksvm[parquet]``. Features are float32 or float64; half precision and
-        integers are read into memory as float32.
+        lists, and needs ``topksvm[parquet]``. Features are float16, float32 or float64; integers
+        are read into memory as float32.
     dataset : {"indoor67", "sun397", "places205", "imagenet2012"}, optional
         A data set of the paper: the numbers of training examples, classes and features are then
         compared with those of the paper.

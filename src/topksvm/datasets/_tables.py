@@ -24,12 +24,12 @@ def find(folder: Path, name: str, suffixes: tuple[str, ...] = _FEATURES) -> Path
 
 
 def read_features(folder: Path, name: str) -> NDArray[Any]:
-    """Return a matrix of float32 or float64, memory-mapped if the file allows it."""
+    """Return a matrix of floats, memory-mapped if the file allows it; integers become float32."""
     file = _existing(folder, name, _FEATURES)
     X = _read_parquet(file) if file.suffix == ".parquet" else _read_numpy(file)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"{file}: features of shape {X.shape}; expected rows and columns.")
-    if X.dtype in (np.float32, np.float64):
+    if X.dtype in (np.float16, np.float32, np.float64):
         return X
     if X.dtype.kind not in "buif":
         raise ValueError(f"{file}: features of type {X.dtype}; expected real numbers.")

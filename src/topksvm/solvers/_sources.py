@@ -6,6 +6,7 @@ bfloat16 are widened as they are read.
 
 from __future__ import annotations
 
+import mmap
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,29 @@ class ArraySource:
         np.copyto(out, self.array[start:stop], casting="unsafe")
 
 
+class MappedSource(ArraySource):
+    """The rows of a memory map, which leave the memory of the process once they are read.
+
+    They stay in the cache of the system, which gives them up when memory is short; but counted as
+    the process's own they would hide what it really needs.
+    """
+
+    def __init__(self, array: np.memmap) -> None:
+        super().__init__(array)
+        self.map: Any = array._mmap  # type: ignore[attr-defined]
+        self.address = np.frombuffer(self.map, np.uint8).ctypes.data
+
+    def read(self, start: int, stop: int, out: Floats) -> None:
+        """See the protocol."""
+        super().read(start, stop, out)
+        rows = self.array[start:stop]
+        begin = rows.ctypes.data - self.address
+        # Whole pages only: those at the ends belong to other rows too, which is no harm.
+        first = begin // mmap.PAGESIZE * mmap.PAGESIZE
+        if hasattr(self.map, "madvise"):
+            self.map.madvise(mmap.MADV_DONTNEED, first, begin + rows.nbytes - first)
+
+
 class ShardedSource:
     """The rows of several sources, one after the other."""
 
@@ -95,8 +119,7 @@ class ArrowSource:
 
     def __init__(self, dataset: Any) -> None:
         fragments = [group for part in dataset.get_fragments() for group in _row_groups(part)]
-        self.groups = [(group, int(group.count_rows())) for group in fragments]
-        self.groups = [(group, rows) for group, rows in self.groups if rows]
+        self.groups = [(group, rows) for group in fragments if (rows := _count_rows(group))]
         if not self.groups:
             raise ValueError("X is an Arrow data set without rows.")
         self.first = np.concatenate([[0], np.cumsum([rows for _, rows in self.groups])]).tolist()
@@ -119,6 +142,12 @@ class ArrowSource:
 def _row_groups(fragment: Any) -> list[Any]:
     split = getattr(fragment, "split_by_row_group", None)
     return [fragment] if split is None else list(split())
+
+
+def _count_rows(fragment: Any) -> int:
+    groups = getattr(fragment, "row_groups", None)
+    # A row group of a file counts the rows of the whole file.
+    return int(fragment.count_rows() if groups is None else sum(g.num_rows for g in groups))
 
 
 def _as_array(table: Any) -> NDArray[Any]:
@@ -146,7 +175,10 @@ def open_source(X: Any) -> RowSource:
             str(part) if isinstance(part, str | Path) else f"shard {i}" for i, part in enumerate(X)
         ]
         return ShardedSource([open_source(_opened(part)) for part in X], names)
-    return ArrowSource(X) if hasattr(X, "get_fragments") else ArraySource(X)
+    if hasattr(X, "get_fragments"):
+        return ArrowSource(X)
+    is_mapped = isinstance(X, np.memmap) and X.flags.c_contiguous and not X.flags.writeable
+    return MappedSource(X) if is_mapped and hasattr(X, "_mmap") else ArraySource(X)
 
 
 def _opened(shard: Any) -> Any:

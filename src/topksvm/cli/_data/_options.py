@@ -13,9 +13,17 @@ _HELP = """Examples in .npy (with --labels), .npz, .csv or .tsv (with a line of 
 .svm, .libsvm or .svmlight; each also with .gz."""
 
 
-def add_data_options(parser: argparse.ArgumentParser, *, needs_labels: bool = True) -> None:
+def add_data_options(
+    parser: argparse.ArgumentParser, *, needs_labels: bool = True, is_optional: bool = False
+) -> None:
     """Add the file of examples, and what to take from it."""
-    parser.add_argument("data", type=Path, metavar="DATA", help="the examples; see below")
+    parser.add_argument(
+        "data",
+        type=Path,
+        nargs="?" if is_optional else None,
+        metavar="DATA",
+        help="the examples; see below",
+    )
     group = parser.add_argument_group("reading DATA", _HELP)
     group.add_argument(
         "--format",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,11 @@ class Source:
 
 @lru_cache(maxsize=1)
 def _loaded(source: Source, split: int) -> Dataset:
-    return source.split(split)
+    data = source.split(split)
+    # Not all methods know half precision.
+    half = [name for name in data.splits if data.split(name)[0].dtype == np.float16]
+    wide: dict[str, Any] = {f"X_{n}": data.split(n)[0].astype(np.float32) for n in half}
+    return replace(data, **wide)
 
 
 def reproduce(
