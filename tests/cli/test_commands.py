@@ -112,7 +112,7 @@ def test_bench_solver_with_a_wrong_file_is_one_clear_line(tmp_path, capsys):
     (tmp_path / "no.mat").write_text("no")
     assert main(["bench", "solver", "--silhouettes", str(tmp_path / "no.mat")]) == 2
     error = capsys.readouterr().err
-    assert "cannot read" in error
+    assert "is not the caltech101_silhouettes" in error
     assert error.count("\n") == 1
 
 
