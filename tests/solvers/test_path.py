@@ -137,6 +137,7 @@ BAD = {
     "tol": ({"tol": -1.0}, "tol = -1.0"),
     "max_iter": ({"max_iter": 0}, "max_iter = 0"),
     "max_time": ({"max_time": 0.0}, "max_time = 0.0"),
+    "block_size": ({"block_size": 0}, "block_size = 0"),
 }
 
 

@@ -142,6 +142,8 @@ def solve(
     labels, m = check_labels(y, X.shape[0], n_classes)
     weights = check_weights(C, X.shape[0])
     check_budget(tol, max_iter, max_time)
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size = {block_size}; it must be at least 1, or None to choose.")
     return solve_checked(
         X,
         labels,
