@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,12 @@ from topksvm.solvers import solve
 from topksvm.solvers._path import trace
 from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions
+
+FLOAT32_TOL = 1e-4
+"""Relative gap that can be reached in float32."""
+
+MAX_WIDENED = 1 << 30
+"""Bytes of X beyond which it is not copied to float64."""
 
 
 def make_method(name: str) -> Method:
@@ -51,15 +58,16 @@ def _certified(
         def report(passes: int, seconds: float, gap: float) -> None:
             history.append({"passes": passes, "seconds": seconds, "relative_gap": gap})
 
+        X, reachable = _widened(training.X, tol)
         result = solve(
-            training.X,
+            X,
             training.labels,
             loss,
             C,
             k=k,
             smoothing=smoothing,
             n_classes=training.m,
-            tol=tol,
+            tol=reachable,
             max_iter=MAX_ITER,
             seed=training.seed,
             report=report,
@@ -69,6 +77,13 @@ def _certified(
         return Candidate(C, result.weights, gap, history)
 
     return Method(name, candidates, quick_grid=quick, finish=finish)
+
+
+def _widened(X: Any, tol: float) -> tuple[Any, float]:
+    """Return X in a precision that `tol` can be reached in, or a `tol` if X is too large for it."""
+    if tol >= FLOAT32_TOL or X.dtype == np.float64:
+        return X, tol
+    return (X.astype(np.float64), tol) if X.nbytes <= MAX_WIDENED else (X, FLOAT32_TOL)
 
 
 def _hinge(name: str, k: str, letter: str) -> Method:
