@@ -11,8 +11,21 @@ import sys
 import pytest
 
 import topksvm
+from topksvm._threads import thread_limit
 from topksvm.cli import main
+from topksvm.datasets import Dataset, make_ambiguous_classes
 
+COMMANDS = (
+    "demo",
+    "train",
+    "predict",
+    "evaluate",
+    "cv",
+    "reproduce",
+    "extract",
+    "bench",
+    "info",
+)
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -31,8 +44,16 @@ def test_version_and_help():
     assert (done.returncode, done.stdout) == (0, f"topksvm {topksvm.__version__}\n")
     done = _run("--help")
     assert done.returncode == 0
-    for command in ("demo", "train", "predict", "evaluate", "cv", "bench", "info"):
-        assert f"    {command} " in done.stdout
+    for command in COMMANDS:
+        assert re.search(rf"^    {command}\s", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert f"examples:\n  topksvm {command}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [[], ["no-such"], ["bench"], ["info", "--no-such"]])
@@ -52,25 +73,26 @@ def test_info_names_the_versions(capsys):
     assert facts["numpy"] in capsys.readouterr().out
 
 
-def test_demo_trains_compares_and_writes_the_page(tmp_path, capsys, monkeypatch):
-    from topksvm import datasets
-
-    def small(features):
-        assert features == "hog"
-        X, y = datasets.make_ambiguous_classes(900, 10, 30, random_state=0)
-        names = tuple(f"thing {c}" for c in range(30))
-        return datasets.Dataset("small", X[:600], y[:600], X[600:], y[600:], names, "Made up.")
-
-    # In this process, so that the small data reach the workers.
-    monkeypatch.setattr(datasets, "load_quickdraw", small)
-    monkeypatch.setenv("TOPKSVM_NUM_THREADS", "1")
-    assert main(["demo", "--out", str(tmp_path / "new")]) == 0
-    out = capsys.readouterr().out
-    for text in ("top-1-SVM-alpha", "top-10-SVM-alpha", "softmax", "report.html"):
-        assert text in out
-    assert re.search(r"Training for ten guesses instead of one: [+-]\d+\.\d points", out)
-    assert (tmp_path / "new" / "curves.png").read_bytes().startswith(PNG)
-    assert "thing 29" in (tmp_path / "new" / "report.html").read_text()
+def test_demo_prints_the_table_and_writes_the_page(tmp_path, capsys, monkeypatch):
+    X, y = make_ambiguous_classes(600, 16, 24, random_state=0)
+    names = tuple(f"thing {c}" for c in range(24))
+    small = Dataset("small", X[:400], y[:400], X[400:], y[400:], names, "Drawn by somebody, CC BY.")
+    monkeypatch.setattr("topksvm.datasets.load_quickdraw", lambda **_: small)
+    out = tmp_path / "new"
+    with thread_limit(1):
+        assert main(["demo", "--out", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    methods = ["top-1-SVM-alpha", "top-5-SVM-alpha", "top-10-SVM-alpha", "softmax"]
+    table = {
+        line.split()[0]: line.split()[1:7] for line in lines if line.startswith(tuple(methods))
+    }
+    assert list(table) == methods
+    assert "Training for ten guesses instead of one" in lines[-1]
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    shown = {row["method"]: f"{row['accuracy']['10']:.2f}" for row in rows}
+    assert shown == {name: cells[-1] for name, cells in table.items()}
+    assert (out / "curves.png").read_bytes().startswith(PNG)
+    assert "Drawn by somebody, CC BY." in (out / "report.html").read_text()
 
 
 def test_demo_into_a_file_is_one_clear_line(tmp_path, capsys):
@@ -112,7 +134,17 @@ def test_bench_solver_with_a_wrong_file_is_one_clear_line(tmp_path, capsys):
     (tmp_path / "no.mat").write_text("no")
     assert main(["bench", "solver", "--silhouettes", str(tmp_path / "no.mat")]) == 2
     error = capsys.readouterr().err
-    assert "is not the caltech101_silhouettes" in error
+    assert "no.mat is not the" in error
+    assert "pass --silhouettes FILE" in error
+    assert "=" not in error  # The names of arguments mean nothing here.
+    assert error.count("\n") == 1
+
+
+def test_a_wrong_number_of_threads_is_one_clear_line(capsys, monkeypatch):
+    monkeypatch.setenv("TOPKSVM_NUM_THREADS", "many")
+    assert main(["info"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("topksvm: error: The environment variable TOPKSVM_NUM_THREADS")
     assert error.count("\n") == 1
 
 

@@ -175,9 +175,7 @@ def test_bad_files(folder, spoil, words):
 
 
 def test_bad_arguments(folder):
-    with pytest.raises(
-        ValueError, match=r"dataset='mnist' is not known\. Choose one of mit_indoor"
-    ):
+    with pytest.raises(ValueError, match=r"dataset='mnist' is not known\. Choose one of indoor67"):
         load_features(folder, "mnist")
     with pytest.raises(ValueError, match="nothing to check"):
         load_features(folder, check=False)

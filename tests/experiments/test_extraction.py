@@ -81,6 +81,20 @@ def test_features_and_labels_as_load_features_reads_them(images, network, tmp_pa
     assert not list((tmp_path / "out").glob("*.shards"))
 
 
+def test_hidden_files_and_folders_are_passed_over(images, network, tmp_path):
+    (images / "cat" / "._0.png").write_bytes(b"what a system leaves behind")
+    (images / ".thumbnails").mkdir()
+    (images / ".thumbnails" / "0.png").write_bytes((images / "cat" / "0.png").read_bytes())
+    assert _extract(images, network, tmp_path / "out") == 0
+    assert len(np.load(tmp_path / "out" / "train.npy")) == 10
+
+
+def test_a_place_that_cannot_be_written_is_found_first(images, network, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert _extract(images, network, tmp_path / "file" / "out") == 2
+    assert "cannot write to the folder" in capsys.readouterr().err
+
+
 def test_one_file_for_all_splits(images, network, tmp_path):
     assert _extract(images, network, tmp_path / "out", "--split", "features") == 0
     (tmp_path / "out" / "splits").mkdir()

@@ -47,6 +47,14 @@ document.querySelector("#pairs button").click(); seen.pair = cards();
 seen.lines = document.querySelectorAll("#curve-chart path").length;
 document.querySelector("#curve-chart .legend button").click();
 seen.fewer = document.querySelectorAll("#curve-chart path").length;
+const colours = (home) => Object.fromEntries(
+  [...document.querySelectorAll(`#${home} .legend button`)]
+  .map((b) => [b.textContent, b.querySelector("i").style.background]));
+seen.curveColours = colours("curve-chart");
+seen.traceColours = colours("convergence-chart");
+seen.paper = [...document.querySelectorAll("#table small")].map((cell) => cell.textContent);
+seen.spills = [...document.querySelectorAll("#pairs button")].some(
+  (b) => b.scrollWidth > b.clientWidth);
 seen.title = document.getElementById("title").textContent;
 seen.wide = document.documentElement.scrollWidth > innerWidth;
 seen.errors = errors;
@@ -60,11 +68,14 @@ console.error = (...words) => { errors.push(words.join(" ")); loud(...words); };
 </script>"""
 
 
+LONG = "d" + 30 * "at" + "e"
+
+
 def small_data():
     images = np.zeros((8, 4, 4), np.uint8)
     images[np.arange(8), np.arange(8) % 4, 0] = 255
     y = np.array([0, 1, 2, 3, 4, 5, 0, 1])
-    names = ("apple", "banana", "cherry </script>", "date", "elder", "fig")
+    names = ("apple", "banana", "cherry </script>", LONG, "elder", "fig")
     X = np.zeros((8, 2))
     return Dataset("tiny", X, y, X, y, names, "", images_train=images, images_test=images)
 
@@ -104,7 +115,11 @@ def content():
         "lead": "Lead.",
         "note": "Note.",
         "columns": [1, 10],
-        "methods": [method("b 10", 20.0, 50.0), method("b 9", 30.0, 40.0), method("a", 25.0, 45.0)],
+        "methods": [
+            method("b 10", 20.0, 50.0) | {"history": []},  # It has a curve but no trace.
+            method("b 9", 30.0, 40.0),
+            method("a", 25.0, 45.0) | {"paper": {1: 25.001}},
+        ],
         "notes": ["b 9: a note."],
         "shown": ["b 10", "a"],
         "explorer": explore(small_data(), models, "one"),
@@ -167,6 +182,11 @@ def test_the_page_in_a_browser(tmp_path):
     assert seen["pair"] == [name for name in truth if name in (names[pair[0]], names[pair[1]])]
     assert (seen["lines"], seen["fewer"]) == (2, 1)
     assert not seen["wide"], "the page must fit a phone"
+    assert not seen["spills"], "long names of classes must stay on their button"
+    assert seen["paper"] == ["25.00 (+0.00)", "29.90 (+0.10)", "19.90 (+0.10)"]
+    assert len(set(seen["curveColours"].values())) == 3
+    del seen["curveColours"]["b 10"]
+    assert seen["traceColours"] == seen["curveColours"], "a method has one colour in all charts"
 
 
 def test_data_cannot_end_the_script_early(tmp_path):

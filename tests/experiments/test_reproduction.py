@@ -24,6 +24,7 @@ from topksvm.experiments.reproduction import (
     reproduce,
 )
 from topksvm.experiments.reproduction._candidates import Candidate, Method
+from topksvm.experiments.reproduction._output import shown_of
 from topksvm.experiments.reproduction._protocol import guess, run_row
 from topksvm.experiments.reproduction._results import COLUMNS, summarise
 
@@ -181,6 +182,14 @@ def test_finished_rows_are_kept(tmp_path):
     assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], other)] == [False]
     source = Source(small_data, (("seed", 1),))
     assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], source=source)] == [False]
+
+
+def test_few_methods_are_all_drawn_and_of_many_the_telling_ones():
+    row, _ = run_row(make_method("top-1-SVM-alpha"), small_data(), (0.1,), quick=True)
+    names = [f"Recall@{k}" for k in (1, 5, 10)] + ["TopPush", "softmax", "top-1-SVM-alpha"]
+    summaries = summarise([replace(row, method=name) for name in names], names)
+    assert shown_of(summaries[:5]) == names[:5]
+    assert shown_of(summaries) == ["top-1-SVM-alpha", "softmax"]
 
 
 def test_splits_are_summarised():

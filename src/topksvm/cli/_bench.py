@@ -15,7 +15,7 @@ from topksvm.cli import _bench_scale
 from topksvm.cli._errors import UserError
 from topksvm.cli._folders import check_folder
 from topksvm.cli._info import describe
-from topksvm.cli._output import end_progress, print_table, report_progress
+from topksvm.cli._output import end_progress, in_options, print_table, report_progress
 from topksvm.experiments.scaling import Measurement, measure_scaling, summarise
 
 _EXAMPLES = """examples:
@@ -25,6 +25,13 @@ _EXAMPLES = """examples:
   topksvm bench scale --shape imagenet2012      a million rows of 4096 features on disk
   topksvm bench solver --quick                  the solver against its peers, small shapes
 """
+
+_WORDS = {
+    "pass path=": "pass --silhouettes FILE",
+    "path=": "--silhouettes ",
+    " To read it nevertheless pass check=False.": "",
+}
+"""What the loader calls its arguments, and the command line its options."""
 
 
 def add_parser(commands: Any) -> None:
@@ -229,7 +236,7 @@ def _silhouettes(path: Path | None) -> tuple[Any, Any, float]:
     try:
         data = load_silhouettes(path)
     except (OSError, ValueError) as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_options(error, _WORDS)) from error
     return data.X_train, data.y_train, 0.01
 
 

@@ -6,6 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+_EXAMPLES = """examples:
+  topksvm demo                         about two minutes; then open demo/report.html
+  topksvm demo --out /tmp/sketches     write elsewhere
+"""
+
 _METHODS = {
     "top-1-SVM-alpha": 1.0,
     "top-5-SVM-alpha": 1.0,
@@ -25,6 +30,8 @@ def add_parser(commands: Any) -> None:
             "guesses, and softmax for comparison; print the table and write a page with the "
             "classes that are taken for each other. Takes about two minutes on two processors."
         ),
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--out",

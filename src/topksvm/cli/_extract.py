@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from topksvm.cli._errors import UserError
+from topksvm.cli._folders import check_folder
 from topksvm.cli._output import end_progress, report_progress
 from topksvm.experiments.extraction import SPLITS, extract_features
 from topksvm.experiments.network import Network, Preparation
@@ -87,6 +88,7 @@ def run(options: argparse.Namespace) -> None:
             size=options.size,
             batch=options.batch,
         )
+        check_folder(options.out)
         rows, columns = extract_features(
             options.images,
             options.out,

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from topksvm import __version__
+from topksvm._threads import n_threads
 from topksvm.cli import (
     _bench,
     _cv,
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for bad input, 130 if interrupted."""
     try:
         options = build_parser().parse_args(arguments)
+        _check_environment()
         options.run(options)
         sys.stdout.flush()
     except UserError as error:
@@ -67,3 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"topksvm: error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _check_environment() -> None:
+    try:
+        n_threads()
+    except ValueError as error:
+        raise UserError(str(error)) from error

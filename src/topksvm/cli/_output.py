@@ -90,6 +90,14 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split()).removesuffix(".")
 
 
+def in_options(text: object, words: dict[str, str]) -> str:
+    """Return the text of an error of the library in the words of the command line."""
+    text = str(text)
+    for argument, option in words.items():
+        text = text.replace(argument, option)
+    return text
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage with two decimals."""
     return f"{100 * share:.2f} %"

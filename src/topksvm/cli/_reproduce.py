@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from topksvm._threads import n_threads
 from topksvm.cli._errors import UserError
 from topksvm.cli._folders import check_folder
 from topksvm.cli._info import describe
-from topksvm.cli._output import end_progress, print_table, report_progress
+from topksvm.cli._output import (
+    end_progress,
+    in_options,
+    one_line,
+    print_table,
+    report_progress,
+    warn,
+)
 
 _EXAMPLES = """examples:
   topksvm reproduce caltech101-silhouettes                      every row of the paper's table
@@ -28,6 +36,18 @@ A run that was interrupted goes on where it was; finished rows lie in OUT/rows.
 
 _FEATURE_SETS = ("indoor67", "sun397", "places205", "imagenet2012")
 _SUBJECTS = ("caltech101-silhouettes", "quickdraw", *_FEATURE_SETS, "figures")
+
+_ONLY_TABLES = ("methods", "quick", "jobs", "data", "features", "no_check", "seed", "json")
+"""Options that figures have no use for."""
+
+_WORDS = {
+    "pass path=": "pass --data FILE",
+    "path=": "--data ",
+    "check=False": "--no-check",
+    "features=": "--features ",
+    "folder=": "--features ",
+}
+"""What the loaders call their arguments, and the command line its options."""
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +68,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--methods",
         nargs="+",
-        default=["all"],
         metavar="NAME",
         help="topk, baselines, all (the default), or names such as top-5-SVM-beta, softmax",
     )
@@ -64,9 +83,11 @@ def add_parser(commands: Any) -> None:
         "--features", metavar="DIR|KIND", help="the folder of CNN features; quickdraw: pixels, hog"
     )
     parser.add_argument(
-        "--no-check", action="store_true", help="take features of other sizes than the paper's"
+        "--no-check",
+        action="store_true",
+        help="take features of other sizes than the paper's, a .mat file of another checksum",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random orders (default: 0)")
+    parser.add_argument("--seed", type=int, help="of the random orders (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -76,21 +97,32 @@ def run(options: argparse.Namespace) -> None:
     out = options.out or Path("reproduce") / options.subject
     if options.jobs is not None and options.jobs < 1:
         raise UserError(f"--jobs {options.jobs} is not possible; it must be at least 1.")
-    if options.seed < 0:
-        raise UserError(f"--seed {options.seed} is not possible; it must be at least 0.")
+    seed = options.seed or 0
+    if seed < 0:
+        raise UserError(f"--seed {seed} is not possible; it must be at least 0.")
     if options.subject == "figures":
+        _refuse(options, _ONLY_TABLES)
         draw_figures(out)
         return
     from topksvm.experiments.reproduction import Settings
 
     try:
         source = make_source(options)
-        source.split(0)
-    except (ValueError, OSError) as error:
-        raise UserError(str(error)) from error
-    names = choose_methods(options.subject, options.methods)
-    settings = Settings(quick=options.quick, seed=options.seed)
+        m = source.split(0).n_classes
+    except (ValueError, OSError, ImportError) as error:
+        raise UserError(in_options(error, _WORDS)) from error
+    names = choose_methods(options.subject, options.methods or ["all"], m)
+    settings = Settings(quick=options.quick, seed=seed)
     run_table(source, names, settings, out, options.jobs, as_json=options.json)
+
+
+def _refuse(options: argparse.Namespace, names: Iterable[str]) -> None:
+    """Refuse options that the subject has no use for: none is accepted and ignored."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} does not go with {options.subject}; leave it out.")
 
 
 def make_source(options: argparse.Namespace) -> Any:
@@ -104,8 +136,9 @@ def make_source(options: argparse.Namespace) -> Any:
     if subject == "caltech101-silhouettes":
         if options.features is not None:
             raise UserError("--features does not go with caltech101-silhouettes; use --data FILE.")
-        return Source(load_silhouettes, (("path", options.data),))
+        return Source(load_silhouettes, (("path", options.data), ("check", not options.no_check)))
     if subject == "quickdraw":
+        _refuse(options, ["no_check"])
         return Source(load_quickdraw, (("features", options.features or "hog"),))
     if options.features is None:
         raise UserError(
@@ -117,8 +150,8 @@ def make_source(options: argparse.Namespace) -> Any:
     return Source(load_features, tuple(arguments.items()), splits)
 
 
-def choose_methods(subject: str, wanted: list[str]) -> list[str]:
-    """Return the methods asked for, in the order of the table."""
+def choose_methods(subject: str, wanted: list[str], m: int) -> list[str]:
+    """Return the methods asked for, in the order of the table; groups only what m classes allow."""
     from topksvm.experiments.reproduction import make_method, methods_of
 
     table = methods_of(subject)
@@ -129,15 +162,21 @@ def choose_methods(subject: str, wanted: list[str]) -> list[str]:
         "baselines": [name for name in table if name not in topk] + later,
         "all": [name for name in table if name not in topk] + later + topk,
     }
-    names: list[str] = []
-    for name in wanted:
-        names += groups.get(name, [name])
+    names = dict.fromkeys(n for name in wanted for n in groups.get(name, [name]))
     try:
-        for name in names:
-            make_method(name)
+        least = {name: make_method(name).least_classes for name in names}
     except ValueError as error:
         raise UserError(str(error)) from error
-    return list(dict.fromkeys(names))
+    too_large = [name for name in names if least[name] > m]
+    for name in too_large:
+        if name in wanted:
+            raise UserError(
+                f"{name} needs {least[name]} classes, but {subject} has {m} here. Choose a "
+                "smaller k."
+            )
+    if too_large:
+        warn(f"left out, as there are only {m} classes: {', '.join(too_large)}")
+    return [name for name in names if name not in too_large]
 
 
 def run_table(
@@ -161,12 +200,17 @@ def run_table(
     jobs = jobs or n_threads()
     rows = []
     report_progress(_progress(0, total, start, ""))
-    for row, was_there in reproduce(source, names, settings, out, jobs):
-        rows.append(row)
-        last = f"{row.method}: top-1 {row.accuracy[1]:.2f} %"
-        last += " (kept from before)" if was_there else f" in {row.seconds:.0f} s"
-        report_progress(_progress(len(rows), total, start, last))
-    end_progress()
+    try:
+        for row, was_there in reproduce(source, names, settings, out, jobs):
+            rows.append(row)
+            last = f"{row.method}: top-1 {row.accuracy[1]:.2f} %"
+            last += " (kept from before)" if was_there else f" in {row.seconds:.0f} s"
+            report_progress(_progress(len(rows), total, start, last))
+    except ValueError as error:
+        advice = "Mend the data, or leave the method out, and run again: finished rows are kept."
+        raise UserError(f"{one_line(error)}. {advice}") from error
+    finally:
+        end_progress()
     about = {
         "command": shlex.join(["topksvm", *sys.argv[1:]]),
         "elapsed seconds": f"{time.perf_counter() - start:.0f}",
@@ -195,10 +239,15 @@ def _progress(done: int, total: int, start: float, last: str) -> str:
 def draw_figures(out: Path) -> None:
     """Draw the simplex figure and the scaling figure."""
     from topksvm._files import replacing
+    from topksvm._matplotlib import import_pyplot
     from topksvm.experiments.figures import draw_scaling, draw_simplices
     from topksvm.experiments.scaling import measure_scaling
 
     check_folder(out)
+    try:
+        import_pyplot(backend="Agg")  # That it is missing is found now, not after the measuring.
+    except ImportError as error:
+        raise UserError(str(error)) from error
     dimensions = [d for e in range(2, 6) for d in (10**e, 3 * 10**e)] + [10**6]
     measurements: list[Any] = []
     for dimension in dimensions:

@@ -91,7 +91,9 @@ def _find(path: str | PathLike[str] | None) -> Path:
     if file.is_file():
         return file
     if path is not None or place.suffix == ".mat":
-        origin = f"path={path!r}" if path is not None else f"the environment variable {VARIABLE}"
+        origin = (
+            f"path={str(path)!r}" if path is not None else f"the environment variable {VARIABLE}"
+        )
         raise FileNotFoundError(f"{file}, given by {origin}, is not a file. {ADVICE}")
     download(URL, file, SHA256, ADVICE)
     return file

@@ -60,14 +60,18 @@ def extract_features(
 
 
 def list_images(folder: Path) -> list[Path]:
-    """Return the pictures in the sub-folders, one per class, in the order of names."""
+    """Return the pictures in the sub-folders, one per class, in the order of names.
+
+    Hidden files and folders are passed over: they are what systems leave behind.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder. Pass one with a sub-folder per class.")
     images = [
         image
         for sub_folder in sorted(path for path in folder.iterdir() if path.is_dir())
+        if not sub_folder.name.startswith(".")
         for image in sorted(sub_folder.iterdir())
-        if image.suffix.lower() in _SUFFIXES
+        if image.suffix.lower() in _SUFFIXES and not image.name.startswith(".")
     ]
     if not images:
         raise ValueError(

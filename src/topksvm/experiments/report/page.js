@@ -47,12 +47,12 @@ function accuracyCell(method, k) {
   const spread = method.std[k] == null ? "" : ` ± ${method.std[k].toFixed(1)}`;
   cell.append(method.accuracy[k].toFixed(2) + spread);
   if (method.paper[k] != null) {
-    const difference = method.accuracy[k] - method.paper[k];
+    const difference = +(method.accuracy[k] - method.paper[k]).toFixed(2);
     const sign = difference < 0 ? "−" : "+";
     cell.append(element(
       "small",
       { class: Math.abs(difference) <= 0.5 ? "near" : "far", title: `paper: ${method.paper[k]}` },
-      `paper ${method.paper[k].toFixed(2)} (${sign}${Math.abs(difference).toFixed(2)})`,
+      `${method.paper[k].toFixed(2)} (${sign}${Math.abs(difference).toFixed(2)})`,
     ));
   }
   return cell;
@@ -109,8 +109,9 @@ function tickText(x) {
 function chart(home, series, { xScale, yScale, xTitle, yTitle, shown }) {
   const visible = new Set(shown);
   const width = Math.min(760, Math.max(300, home.clientWidth)), height = Math.max(260, width / 2), left = 62, right = 12, top = 12, bottom = 44;
-  const colour = new Map(series.map((s, i) => [s.name, data.colours[i % data.colours.length]]));
-  const dash = new Map(series.map((s, i) => [s.name, ["", "6 3", "2 3"][Math.floor(i / data.colours.length) % 3]]));
+  // By the place among all methods: a method looks the same in every chart.
+  const colour = new Map(data.methods.map((m, i) => [m.name, data.colours[i % data.colours.length]]));
+  const dash = new Map(data.methods.map((m, i) => [m.name, ["", "6 3", "2 3"][Math.floor(i / data.colours.length) % 3]]));
 
   function render() {
     const lines = series.filter((s) => visible.has(s.name));

@@ -100,7 +100,8 @@ def svm_perf(name: str, measure: str, k: str, ova: str | None) -> Method:
             yield Candidate(solution.C, weights, solution.certificate.relative_gap, note=note)
 
     find = candidates if ova is None else _estimator(one_by_one, note)
-    return Method(name, find, grid=(1e2, 1e3, 1e4, 1e5), quick_grid=(1e4,))
+    least = 2 if measure == "Prec" else max(2, int(k))  # Of m n entries, k n are predicted.
+    return Method(name, find, grid=(1e2, 1e3, 1e4, 1e5), quick_grid=(1e4,), least_classes=least)
 
 
 def wsabie(name: str, dimension: str, queue: str) -> Method:
@@ -131,13 +132,19 @@ def swersky(name: str, k: str) -> Method:
         return NChooseK(int(k), C=C, tol=1e-3)
 
     grid = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-    return Method(name, _estimator(make, note), grid=grid, quick_grid=(3e-2, 1e-1))
+    return Method(
+        name,
+        _estimator(make, note),
+        grid=grid,
+        quick_grid=(3e-2, 1e-1),
+        least_classes=int(k) + 1,
+    )
 
 
 BASELINES: dict[str, Callable[..., Method]] = {
     r"SVM-OVA": one_vs_rest,
     r"TopPush(-OVA)?": top_push,
-    r"(Prec|Recall)@(\d+)(-OVA)?": svm_perf,
-    r"Wsabie\+\+ dim=(m|\d+) queue=(\d+)": wsabie,
-    r"Swersky-Top-(\d+)": swersky,
+    r"(Prec|Recall)@([1-9]\d*)(-OVA)?": svm_perf,
+    r"Wsabie\+\+ dim=(m|[1-9]\d*) queue=(\d+)": wsabie,
+    r"Swersky-Top-([1-9]\d*)": swersky,
 }

@@ -61,7 +61,8 @@ class Method:
 
     `candidates` trains a model for each value; `finish`, if there is one, trains
     the chosen one again, to a given gap.
-    The grid `extends` where the best value lies at its edge.
+    The grid `extends` where the best value lies at its edge. Data with fewer than
+    `least_classes` has no such row.
     """
 
     name: str
@@ -71,3 +72,4 @@ class Method:
     parameter: str = "C"
     extends: bool = True
     finish: Finish | None = None
+    least_classes: int = 2

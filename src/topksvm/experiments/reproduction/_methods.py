@@ -76,7 +76,7 @@ def _certified(
         report(result.n_iter, result.history[-1].seconds, gap)
         return Candidate(C, result.weights, gap, history)
 
-    return Method(name, candidates, quick_grid=quick, finish=finish)
+    return Method(name, candidates, quick_grid=quick, finish=finish, least_classes=k + 1)
 
 
 def _widened(X: Any, tol: float) -> tuple[Any, float]:
@@ -103,9 +103,9 @@ def _softmax(name: str) -> Method:
 
 
 _FAMILIES: dict[str, Callable[..., Method]] = {
-    r"top-(\d+)-SVM-(alpha|beta)": _hinge,
-    r"smooth-top-(\d+)-SVM": _smooth_hinge,
-    r"top-(\d+)-entropy": _entropy,
+    r"top-([1-9]\d*)-SVM-(alpha|beta)": _hinge,
+    r"smooth-top-([1-9]\d*)-SVM": _smooth_hinge,
+    r"top-([1-9]\d*)-entropy": _entropy,
     r"softmax": _softmax,
     **BASELINES,
 }

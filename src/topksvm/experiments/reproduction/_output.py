@@ -62,8 +62,10 @@ def write_folder(
 
 
 def shown_of(summaries: Sequence[Summary]) -> list[str]:
-    """Return the methods to draw at first."""
+    """Return the methods to draw at first: all, unless they are many."""
     names = [s.method for s in summaries]
+    if len(names) <= len(_SHOWN):
+        return names
     return [name for name in _SHOWN if name in names] or names[:5]
 
 

@@ -138,12 +138,19 @@ def _beyond(values: list[float], best: float) -> list[float]:
 
 def _hold_out(whole: Training) -> tuple[Training, tuple[Any, Array]]:
     """Return four fifths of the rows of every class for training, and the rest."""
-    train, rest = train_test_split(
-        np.arange(len(whole.labels)),
-        test_size=0.2,
-        stratify=whole.labels,
-        random_state=whole.seed,
-    )
+    try:
+        train, rest = train_test_split(
+            np.arange(len(whole.labels)),
+            test_size=0.2,
+            stratify=whole.labels,
+            random_state=whole.seed,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"{len(whole.labels)} training rows of {whole.m} classes are too few to hold out a "
+            "fifth for the choice of parameters; it takes two of each class, five on average. Add "
+            "rows, or validation rows."
+        ) from error
     train.sort(), rest.sort()
     part = replace(whole, X=whole.X[train], labels=whole.labels[train])
     return part, (whole.X[rest], whole.labels[rest])

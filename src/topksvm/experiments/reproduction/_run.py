@@ -98,14 +98,18 @@ def open_store(source: Source, settings: Settings, folder: Path) -> Store:
 def _work(source: Source, store: Store, settings: Settings, name: str, split: int) -> Row:
     with thread_limit(1), threadpool_limits(1):
         method = make_method(name)
-        row, guesses = run_row(
-            method,
-            _loaded(source, split),
-            settings.grid_of(method),
-            quick=settings.quick,
-            seed=settings.seed,
-            split=split,
-        )
+        try:
+            row, guesses = run_row(
+                method,
+                _loaded(source, split),
+                settings.grid_of(method),
+                quick=settings.quick,
+                seed=settings.seed,
+                split=split,
+            )
+        except ValueError as error:  # Of many rows, say which one.
+            place = f" (split {split + 1})" if source.splits > 1 else ""
+            raise ValueError(f"{name}{place}: {error}") from error
     store.save(
         row,
         ranks=guesses.ranks.astype(np.int32),
