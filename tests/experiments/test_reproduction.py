@@ -180,8 +180,10 @@ def test_finished_rows_are_kept(tmp_path):
     # Other data or other settings: the rows are not those asked for.
     other = Settings(quick=True, seed=1, values=GRIDS)
     assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], other)] == [False]
-    source = Source(small_data, (("seed", 1),))
-    assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], source=source)] == [False]
+    for arguments in (("seed", 1), ("val", False)):
+        run(tmp_path, CHEAP[:1])
+        source = Source(small_data, (arguments,))
+        assert [was_there for _, was_there in run(tmp_path, CHEAP[:1], source=source)] == [False]
 
 
 def test_few_methods_are_all_drawn_and_of_many_the_telling_ones():

@@ -122,7 +122,7 @@ def _work(source: Source, store: Store, settings: Settings, name: str, split: in
 def fingerprint(data: Dataset) -> str:
     """Return a short hash of shapes, labels and some rows, enough to tell data sets apart."""
     digest = hashlib.sha256()
-    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+    for X, y in map(data.split, data.splits):  # Parameters depend on the validation rows, too.
         digest.update(repr((X.shape, str(X.dtype))).encode())
         digest.update(np.ascontiguousarray(y).tobytes())
         rows = X[:: max(1, X.shape[0] // 100)]
