@@ -55,6 +55,8 @@ seen.traceColours = colours("convergence-chart");
 seen.paper = [...document.querySelectorAll("#table small")].map((cell) => cell.textContent);
 seen.spills = [...document.querySelectorAll("#pairs button")].some(
   (b) => b.scrollWidth > b.clientWidth);
+seen.scores = [...document.querySelectorAll(".card:first-child .guess :last-child")]
+  .map((span) => span.textContent);
 seen.title = document.getElementById("title").textContent;
 seen.wide = document.documentElement.scrollWidth > innerWidth;
 seen.errors = errors;
@@ -87,7 +89,7 @@ def small_guesses(ranks):
         others = [c for c in range(6) if c != y[i]]
         order = [*others[: rank - 1], y[i], *others[rank - 1 :]]
         classes[i] = order[:5]
-    scores = np.tile(np.arange(5, 0, -1.0), (8, 1))
+    scores = np.tile([0.03125, 0.03091, 0.0301, 0.0, -12.3456], (8, 1))  # Small, but different.
     return {"classes": classes, "scores": scores, "ranks": np.array(ranks)}
 
 
@@ -183,6 +185,7 @@ def test_the_page_in_a_browser(tmp_path):
     assert (seen["lines"], seen["fewer"]) == (2, 1)
     assert not seen["wide"], "the page must fit a phone"
     assert not seen["spills"], "long names of classes must stay on their button"
+    assert seen["scores"] == ["0.0313", "0.0309", "0.0301", "0.00", "-12.3"]
     assert seen["paper"] == ["25.00 (+0.00)", "29.90 (+0.10)", "19.90 (+0.10)"]
     assert len(set(seen["curveColours"].values())) == 3
     del seen["curveColours"]["b 10"]

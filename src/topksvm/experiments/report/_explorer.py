@@ -29,13 +29,18 @@ def explore(data: Dataset, guesses: dict[str, dict[str, Array]], reference: str)
         "models": {
             name: {
                 "classes": found["classes"][rows, :GUESSES].tolist(),
-                "scores": np.round(found["scores"][rows, :GUESSES].astype(float), 3).tolist(),
+                "scores": [list(map(_short, row)) for row in found["scores"][rows, :GUESSES]],
                 "ranks": found["ranks"][rows].tolist(),
             }
             for name, found in guesses.items()
         },
     }
     return content | pictures(data, rows)
+
+
+def _short(score: float) -> float:
+    """Return four significant digits: scores may be of any size, and the page should be small."""
+    return float(f"{score:.4g}")
 
 
 def choose_rows(labels: Array, m: int, most: int = MAX_ROWS) -> Array:

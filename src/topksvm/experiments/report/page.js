@@ -223,7 +223,7 @@ function card(row, model) {
   const truth = explorer.truth[row];
   const guesses = model.classes[row].map((c, i) => element(
     "div", { class: c === truth ? "guess true" : "guess" },
-    element("span", {}, explorer.classes[c]), element("span", {}, model.scores[row][i].toFixed(2)),
+    element("span", {}, explorer.classes[c]), element("span", {}, model.scores[row][i].toPrecision(3)),
   ));
   const side = element("div", { class: "side" }, element("b", {}, explorer.classes[truth]), ...guesses);
   return element("div", { class: "card" }, sprite(explorer.classes.length + row, 84), side);
