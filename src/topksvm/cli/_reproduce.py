@@ -142,8 +142,8 @@ def make_source(options: argparse.Namespace) -> Any:
         return Source(load_quickdraw, (("features", options.features or "hog"),))
     if options.features is None:
         raise UserError(
-            f"{subject} needs --features DIR, the folder of its CNN features; the README says how "
-            "it must look, and `topksvm extract` makes one."
+            f"{subject} needs --features DIR, the folder of its CNN features. "
+            "help(topksvm.datasets.load_features) says how it looks; `topksvm extract` makes one."
         )
     splits = 10 if subject == "sun397" else 1
     arguments = {"folder": options.features, "dataset": subject, "check": not options.no_check}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -156,16 +157,20 @@ def _check(
         ("n_classes", n_classes, 2),
         ("group_size", group_size, 1),
     ):
-        if not isinstance(value, (int, np.integer)) or value < low:
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
             raise ValueError(f"{name}={value!r} is not an integer of at least {low}.")
     if group_size > min(n_features, n_classes):
         raise ValueError(
             f"group_size={group_size} is more than n_features={n_features} or "
             f"n_classes={n_classes}. Make groups smaller."
         )
-    if not 0 <= overlap <= 1:
+    if not isinstance(overlap, Real) or not 0 <= overlap <= 1:
         raise ValueError(f"overlap={overlap!r} is not a share of examples between 0 and 1.")
-    if not 0 <= noise < np.inf:
+    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
         raise ValueError(f"noise={noise!r} is not a finite number of at least 0.")
-    if np.dtype(dtype) not in (np.float32, np.float64):
+    try:
+        is_known = np.dtype(dtype) in (np.float32, np.float64)
+    except TypeError:
+        is_known = False
+    if not is_known:
         raise ValueError(f"dtype={dtype!r} is neither float32 nor float64.")
