@@ -77,9 +77,18 @@ def run_row(
         relative_gap=best.relative_gap,
         validation=validation,
         history=best.history,
-        note=best.note,
+        note="; ".join(filter(None, (best.note, _edge_note(method, best, values, quick=quick)))),
     )
     return row, guesses
+
+
+def _edge_note(method: Method, best: Candidate, values: tuple[float, ...], *, quick: bool) -> str:
+    """Return a warning if a quick run stopped at an end of its grid: better may lie beyond."""
+    if not (quick and method.extends and len(values) > 1):
+        return ""
+    if best.value not in (min(values), max(values)):
+        return ""
+    return f"the best {method.parameter} ends the small grid, a run without --quick looks further"
 
 
 def _best(
