@@ -160,6 +160,21 @@ def test_without_validation_rows_some_are_held_out_and_all_trained_on_in_the_end
     assert seen == [(1.0, 32), (5.0, 32), (3.0, 32), (5.0, 40)]
 
 
+@pytest.mark.parametrize(
+    ("name", "power"), [("softmax", -2), ("TopPush", 2), ("Wsabie++ dim=m queue=0", 0)]
+)
+def test_quick_grids_follow_the_size_of_the_rows(name, power):
+    method, settings = make_method(name), Settings(quick=True)
+    data = corners()
+    here = settings.grid_of(method, data)
+    times_ten = replace(data, X_train=10.0 * data.X_train)
+    there = settings.grid_of(method, times_ten)
+    np.testing.assert_allclose(there, np.multiply(here, 10.0**power), rtol=2e-2)
+    assert settings.grid_of(method, replace(data, X_train=np.eye(8) * 432**0.5)) == pytest.approx(
+        method.quick_grid, rel=2e-2
+    )
+
+
 def test_guesses_in_blocks_are_those_at_once(monkeypatch):
     data = small_data()
     W = np.random.default_rng(0).standard_normal((15, 10))

@@ -12,9 +12,9 @@ _EXAMPLES = """examples:
 """
 
 _METHODS = {
-    "top-1-SVM-alpha": 1.0,
-    "top-5-SVM-alpha": 1.0,
-    "top-10-SVM-alpha": 1.0,
+    "top-1-SVM-alpha": 0.3,
+    "top-5-SVM-alpha": 3.0,
+    "top-10-SVM-alpha": 3.0,
     "softmax": 5.0,
 }
 """What is compared, each with the C that is best for it on the validation rows."""

@@ -71,7 +71,13 @@ def top_push(name: str, ova: str | None) -> Method:
         C = 1.0 / (strength * len(training.labels))
         return TopPush(C, reduction=reduction, tol=TOL, change_tol=CHANGE, n_jobs=1)
 
-    return Method(name, _estimator(make, note), quick_grid=(1e-2, 1e-1, 1.0), parameter="lambda")
+    return Method(
+        name,
+        _estimator(make, note),
+        quick_grid=(1e-2, 1e-1, 1.0),
+        parameter="lambda",
+        scaling=-1,
+    )
 
 
 def svm_perf(name: str, measure: str, k: str, ova: str | None) -> Method:
@@ -120,7 +126,13 @@ def wsabie(name: str, dimension: str, queue: str) -> Method:
                 yield Candidate(float(passes), stage.coef_.copy(), note=note)
 
     return Method(
-        name, candidates, grid=PASSES, quick_grid=PASSES, parameter="passes", extends=False
+        name,
+        candidates,
+        grid=PASSES,
+        quick_grid=PASSES,
+        parameter="passes",
+        extends=False,
+        scaling=0,
     )
 
 

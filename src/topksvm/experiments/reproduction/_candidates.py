@@ -61,7 +61,8 @@ class Method:
 
     `candidates` trains a model for each value; `finish`, if there is one, trains
     the chosen one again, to a given gap.
-    The grid `extends` where the best value lies at its edge. Data with fewer than
+    The grid `extends` where the best value lies at its edge; for rows twice as long, values count
+    as if they were ``4 ** scaling`` times as large. Data with fewer than
     `least_classes` has no such row.
     """
 
@@ -71,5 +72,6 @@ class Method:
     quick_grid: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     parameter: str = "C"
     extends: bool = True
+    scaling: int = 1
     finish: Finish | None = None
     least_classes: int = 2

@@ -22,6 +22,10 @@ from topksvm.experiments.reproduction._protocol import run_row
 from topksvm.experiments.reproduction._store import Row, Store
 
 
+SILHOUETTE_NORM = 432.0
+"""The mean of ``||x||^2`` on Caltech 101 Silhouettes."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How to run: `quick` takes small grids and a larger gap; `values` are grids for methods."""
@@ -30,9 +34,20 @@ class Settings:
     seed: int = 0
     values: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
-    def grid_of(self, method: Method) -> tuple[float, ...]:
-        """Return the values to choose from."""
-        return dict(self.values).get(method.name, method.quick_grid if self.quick else method.grid)
+    def grid_of(self, method: Method, data: Dataset) -> tuple[float, ...]:
+        """Return the values to choose from.
+
+        The quick grids are for Caltech 101 Silhouettes. As ``C ||x||^2`` is what matters, they are
+        moved by half powers of ten for rows of another size.
+        """
+        if method.name in dict(self.values):
+            return dict(self.values)[method.name]
+        if not self.quick:
+            return method.grid
+        rows = np.asarray(data.X_train[:: max(1, len(data.y_train) // 1000)], dtype=np.float64)
+        ratio = SILHOUETTE_NORM / max(np.mean(np.sum(rows**2, axis=1)), np.finfo(float).tiny)
+        factor = 10.0 ** (round(2.0 * np.log10(ratio)) / 2.0)
+        return tuple(float(f"{v * factor**method.scaling:.3g}") for v in method.quick_grid)
 
 
 @dataclass(frozen=True)
@@ -97,12 +112,12 @@ def open_store(source: Source, settings: Settings, folder: Path) -> Store:
 
 def _work(source: Source, store: Store, settings: Settings, name: str, split: int) -> Row:
     with thread_limit(1), threadpool_limits(1):
-        method = make_method(name)
+        method, data = make_method(name), _loaded(source, split)
         try:
             row, guesses = run_row(
                 method,
-                _loaded(source, split),
-                settings.grid_of(method),
+                data,
+                settings.grid_of(method, data),
                 quick=settings.quick,
                 seed=settings.seed,
                 split=split,
