@@ -21,7 +21,6 @@ from topksvm.experiments.reproduction._methods import make_method
 from topksvm.experiments.reproduction._protocol import run_row
 from topksvm.experiments.reproduction._store import Row, Store
 
-
 SILHOUETTE_NORM = 432.0
 """The mean of ``||x||^2`` on Caltech 101 Silhouettes."""
 
