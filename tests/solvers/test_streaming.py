@@ -31,7 +31,8 @@ LIMIT = 1_030_000
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(_sources, "PIECE_BYTES", 1500)
+    monkeypatch.setattr(_sources, "MIN_PIECE", 1500)
+    monkeypatch.setattr(_streamed, "MIN_PIECE", 1500)
 
 
 def data(dtype=np.float32):
@@ -206,7 +207,6 @@ def test_going_on_from_a_checkpoint_gives_the_same_model(tmp_path, monkeypatch):
 
 def _fit_in_a_process(folder, sparse_moments):
     _streamed.CHECKPOINT_SECONDS = 0.0
-    _sources.PIECE_BYTES = 1500
     X, y = data()
     if sparse_moments:
         _slow_down()

@@ -20,7 +20,7 @@ from topksvm.solvers._checkpoint import CheckpointFolder
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._signals import StopWish, listening
 from topksvm.solvers._solve import choose_solver, make_loss, warn_unless_solved
-from topksvm.solvers._sources import RowSource, open_source
+from topksvm.solvers._sources import MIN_PIECE, RowSource, open_source
 from topksvm.solvers._streaming import StreamedSDCA, make_streamed_problem, memory_needed
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class Task:
             return max(1, WINDOW_BYTES // row)
         k = getattr(self.loss, "k", 1)
         fixed = memory_needed(n, d, self.m, k, self.source.dtype)
-        largest = max(stop - start for start, stop in self.source.pieces())
+        largest = max(stop - start for start, stop in self.source.pieces(MIN_PIECE))
         rows = (self.memory_limit - fixed) // (2 * row)
         if rows < min(largest, n):
             least = fixed + 2 * row * min(largest, n)
@@ -118,7 +118,7 @@ class _Saver:
 
 def fingerprint(source: RowSource) -> str:
     """Return a hash of the first, the last and some rows in between."""
-    pieces = source.pieces()
+    pieces = source.pieces(MIN_PIECE)
     chosen = sorted({round(i * (len(pieces) - 1) / 7) for i in range(8)})
     digest = hashlib.sha256()
     for number in chosen:

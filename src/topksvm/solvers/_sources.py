@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 
-PIECE_BYTES = 1 << 20
-"""About how much is read in one go: enough for a disk to be fast, little enough to shuffle well."""
+MIN_PIECE, MAX_PIECE = 1 << 16, 1 << 20
+"""Bytes that are read in one go: enough for a disk to be fast, little enough to shuffle well."""
 
 
 class RowSource(Protocol):
@@ -27,8 +27,8 @@ class RowSource(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype
 
-    def pieces(self) -> list[tuple[int, int]]:
-        """Return ranges of rows, in order, that cover all of them."""
+    def pieces(self, size: int) -> list[tuple[int, int]]:
+        """Return ranges of rows of about `size` bytes, in order, that cover all of them."""
 
     def read(self, start: int, stop: int, out: Floats) -> None:
         """Write the rows from `start` to `stop`, which lie in one piece, to `out`."""
@@ -47,10 +47,10 @@ class ArraySource:
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = np.dtype(np.float64 if array.dtype == np.float64 else np.float32)
 
-    def pieces(self) -> list[tuple[int, int]]:
+    def pieces(self, size: int) -> list[tuple[int, int]]:
         """See the protocol."""
         n, d = self.shape
-        rows = max(1, PIECE_BYTES // max(1, d * self.array.dtype.itemsize))
+        rows = max(1, size // max(1, d * self.array.dtype.itemsize))
         return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 
     def read(self, start: int, stop: int, out: Floats) -> None:
@@ -99,12 +99,12 @@ class ShardedSource:
         self.shape = (int(self.first[-1]), widths[0])
         self.dtype = np.result_type(*(part.dtype for part in parts))
 
-    def pieces(self) -> list[tuple[int, int]]:
+    def pieces(self, size: int) -> list[tuple[int, int]]:
         """See the protocol."""
         return [
             (first + start, first + stop)
             for first, part in zip(self.first, self.parts, strict=False)
-            for start, stop in part.pieces()
+            for start, stop in part.pieces(size)
         ]
 
     def read(self, start: int, stop: int, out: Floats) -> None:
@@ -127,7 +127,7 @@ class ArrowSource:
         self.shape = (int(self.first[-1]), sample.shape[1])
         self.dtype = np.dtype(np.float64 if sample.dtype == np.float64 else np.float32)
 
-    def pieces(self) -> list[tuple[int, int]]:
+    def pieces(self, size: int) -> list[tuple[int, int]]:  # noqa: ARG002
         """See the protocol: a piece is a row group, as none can be read in part."""
         return list(zip(self.first[:-1], self.first[1:], strict=True))
 

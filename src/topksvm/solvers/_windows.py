@@ -1,7 +1,10 @@
 """Windows of rows, read ahead by a thread while the one before is worked on.
 
-Single rows in random order would each cost a disk a seek. Here pieces of about a megabyte are read
-in random order until a window is full, and the rows are shuffled within it.
+Single rows in random order would each cost a disk a seek. Here pieces of some hundred kilobytes are
+read in random order until a window is full, and the rows are shuffled within it. With a thousand
+pieces to a window, that takes as many passes as a shuffle of all rows, even on a file that is sorted
+by class; with thirty it takes half as many again (n = 20,000, d = 256, m = 200, windows of a tenth,
+to a relative gap of 1e-3: 21 passes, 21, and 29).
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm.solvers import _sources
 from topksvm.solvers._sources import RowSource
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 Piece = tuple[int, int]
+
+PIECES = 1024
+"""Pieces of a window, about."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,10 @@ class WindowReader:
 
     def __init__(self, source: RowSource, rows: int) -> None:
         self.source = source
-        self.pieces = source.pieces()
+        # Many pieces, so that a window has rows of all classes even if the file is sorted by them.
+        wanted = rows * source.shape[1] * source.dtype.itemsize // PIECES
+        size = min(max(wanted, _sources.MIN_PIECE), _sources.MAX_PIECE)
+        self.pieces = source.pieces(size)
         largest = max(stop - start for start, stop in self.pieces)
         self.rows = min(max(rows, largest), source.shape[0])
         self.buffers = [np.empty((self.rows, source.shape[1]), source.dtype) for _ in range(2)]
