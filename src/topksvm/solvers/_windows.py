@@ -2,9 +2,9 @@
 
 Single rows in random order would each cost a disk a seek. Here pieces of some hundred kilobytes are
 read in random order until a window is full, and the rows are shuffled within it. With a thousand
-pieces to a window, that takes as many passes as a shuffle of all rows, even on a file that is sorted
-by class; with thirty it takes half as many again (n = 20,000, d = 256, m = 200, windows of a tenth,
-to a relative gap of 1e-3: 21 passes, 21, and 29).
+pieces to a window, that takes as many passes as a shuffle of all rows, even on a file sorted by
+class; with thirty it takes more (n = 20,000, d = 256, m = 200, sorted, windows of a tenth of the
+rows, full passes only, to a relative gap of 1e-3: 21 passes for a full shuffle, 21, and 29).
 """
 
 from __future__ import annotations
