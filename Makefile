@@ -42,5 +42,5 @@ bench: setup ## measure the speed on this machine
 	$(BIN)/topksvm bench solver
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) build dist demo bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo bench reproduce .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
