@@ -8,7 +8,7 @@ from typing import Any
 
 _EXAMPLES = """examples:
   topksvm demo                         about two minutes; then open demo/report.html
-  topksvm demo --out /tmp/sketches     write elsewhere
+  topksvm demo --out sketches          write elsewhere
 """
 
 _METHODS = {
