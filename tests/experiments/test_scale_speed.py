@@ -37,7 +37,7 @@ def test_file_holds_classes_that_can_be_told_apart(tmp_path):
 def test_both_kinds_of_run_reach_the_gap(tmp_path):
     y = make_file(tmp_path / "x.npy", SHAPE)
     for kind in ("memory", "streamed"):
-        run = run_to_gap(tmp_path / "x.npy", y, 12, kind, 1e-2, 60.0)
+        run = run_to_gap(tmp_path / "x.npy", y, 12, kind, 0.1, 1e-2, 60.0)
         assert run.relative_gap <= 1e-2
         assert run.shape == SHAPE
         assert 0 < run.pass_seconds * run.passes <= run.seconds

@@ -38,6 +38,7 @@ def add_parser(subjects: Any) -> None:
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="where to keep the features of --shape"
     )
+    parser.add_argument("-C", type=float, default=0.01, help="weight of the loss (0.01)")
     parser.add_argument("--tol", type=float, default=1e-2, help="relative gap to reach (0.01)")
     parser.add_argument(
         "--max-time", type=float, default=7200.0, help="seconds after which to stop (7200)"
@@ -85,10 +86,10 @@ def _run_growth(options: argparse.Namespace) -> dict[str, Any]:
         exponents[name] = [growth(part, place, "seconds"), growth(part, place, "peak")]
         epochs += part
     shape = (20_000, 256, 100) if options.quick else (100_000, 768, 200)
-    return {"epochs": epochs, "exponents": exponents, "runs": _compare(shape, options.max_time)}
+    return {"epochs": epochs, "exponents": exponents, "runs": _compare(shape, options)}
 
 
-def _compare(shape: tuple[int, int, int], max_time: float) -> list[Any]:
+def _compare(shape: tuple[int, int, int], options: argparse.Namespace) -> list[Any]:
     """Return runs in memory and from disk on the same rows, to a gap of 1e-3."""
     from topksvm.experiments.scale_speed import in_own_process, make_file, run_to_gap
 
@@ -99,7 +100,8 @@ def _compare(shape: tuple[int, int, int], max_time: float) -> list[Any]:
         runs = []
         for kind in ("memory", "streamed"):
             report_progress(f"scale: training, {kind}, n, d, m = {shape}")
-            runs.append(in_own_process(run_to_gap, path, y, shape[2], kind, 1e-3, max_time))
+            task = (path, y, shape[2], kind, options.C, 1e-3, options.max_time)
+            runs.append(in_own_process(run_to_gap, *task))
         return runs
 
 
@@ -120,7 +122,7 @@ def _run_shape(options: argparse.Namespace) -> dict[str, Any]:
     report_progress(f"scale: training on {path}")
     y = np.load(labels)
     run = in_own_process(
-        run_to_gap, path, y, shape[2], "streamed", options.tol, options.max_time, _report
+        run_to_gap, path, y, shape[2], "streamed", options.C, options.tol, options.max_time, _report
     )
     return {"runs": [run]}
 
@@ -173,7 +175,7 @@ def _print_epochs(epochs: list[Any]) -> None:
 
 
 def _print_runs(runs: list[Any]) -> None:
-    print("\nTraining on float16 features, k = 5, C = 1\n")
+    print("\nTraining on float16 features, k = 5\n")
     print_table(
         ["n, d, m", "rows are", "gap", "passes", "seconds", "per pass", "of products", "peak"],
         [

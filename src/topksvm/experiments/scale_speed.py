@@ -139,24 +139,31 @@ def growth(epochs: Sequence[Epoch], axis: int, value: str) -> float:
 
 
 def run_to_gap(
-    path: Path, y: Labels, m: int, kind: str, tol: float, max_time: float, report: Any = None
+    path: Path,
+    y: Labels,
+    m: int,
+    kind: str,
+    C: float,
+    tol: float,
+    max_time: float,
+    report: Any = None,
 ) -> Run:
     """Train on a ``.npy`` file, in memory (`kind` "memory") or by the piece ("streamed")."""
     X = np.load(path, mmap_mode="r")
     shape = (*X.shape, m)
     loss = LOSSES["topk_hinge_alpha"](K)
     options = SDCAOptions(tol, 1000, max_time)
-    C = np.full(len(y), 1.0)
+    weights = np.full(len(y), C)
     threads = n_threads()
     start = time.perf_counter()
     with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
         if kind == "memory":
-            problem = make_problem(np.asarray(X, np.float32), y, C, m)
+            problem = make_problem(np.asarray(X, np.float32), y, weights, m)
             run = SDCA(loss, problem, options)
         else:
             rows = WINDOW_BYTES // (4 * X.shape[1])
             run = StreamedSDCA(
-                loss, make_streamed_problem(open_source(X), y, C, m, 0.0, rows), options
+                loss, make_streamed_problem(open_source(X), y, weights, m, 0.0, rows), options
             )
         result: Result = run.run(report)
         seconds = time.perf_counter() - start
