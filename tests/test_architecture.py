@@ -26,6 +26,7 @@ LAYERS = {
     "datasets": 1,
     "estimators": 4,
     "baselines": 5,
+    "distributed": 5,
     "experiments": 6,
     "plotting": 6,
     "cli": 7,

@@ -1,0 +1,301 @@
+"""CoCoA+: rounds of local work on shards, one exact certificate per round.
+
+A round: every shard gets the weights, improves its own duals (`_shard.py`), and says what they come
+to. The sum of that over the shards is the new ``W = sum_i a_i x_i'``, exact in float64, and with it
+the dual objective. The duals then go on in the direction of the last two rounds for as far as the
+dual rises, which takes a second array of the size of the weights and saves half of the rounds or
+more: ``sigma = K`` makes each of them a cautious one. At last every shard gets the new weights and
+says what its examples lose at them: that is the primal objective.
+
+Nothing here knows where the shards are; a :class:`Team` does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm.distributed._shard import Contribution, Order, Shard, tree_sum
+from topksvm.solvers._certificate import SCALES, Certificate
+from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._run import Report, Run
+from topksvm.solvers._sdca import SDCAOptions
+
+Floats = NDArray[np.floating[Any]]
+
+FARTHEST = 50.0
+"""The most rounds to be anticipated at once."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The weights of all duals, rounded to the precision of X, and what is known of them.
+
+    Attributes
+    ----------
+    weights : ndarray
+        What the user would get, in the layout of the rows.
+    half_square : float
+        ``1/2 ||weights||^2``.
+    dual : float
+        The dual objective of the duals, from weights that are not rounded.
+    share : float
+        How far the duals went on in the direction of the last two rounds.
+    passes, seconds : int, float
+        See :class:`Contribution`.
+    """
+
+    weights: Floats
+    half_square: float
+    dual: float
+    share: float = 0.0
+    passes: int = 0
+    seconds: float = 0.0
+
+    def times(self, factor: float) -> Model:
+        """Return the model with larger weights, for the same duals."""
+        return _model(factor * self.weights.astype(np.float64), self.weights.dtype, self.dual)
+
+    def standing(self, losses: Floats, seconds: float, n_bytes: int = 0) -> Standing:
+        """Return where the round has led, given the losses at the weights."""
+        return Standing(
+            self.half_square,
+            self.dual,
+            losses,
+            self.share,
+            self.passes,
+            self.seconds + seconds,
+            n_bytes,
+        )
+
+
+def start_model(shape: tuple[int, int], dtype: Any) -> Model:
+    """Return the model that belongs to no duals."""
+    return Model(np.zeros(shape, dtype), 0.0, 0.0)
+
+
+def _model(exact: Floats, dtype: Any, dual: float, *more: Any) -> Model:
+    weights = exact.astype(dtype)
+    wide = weights.astype(np.float64)
+    return Model(weights, 0.5 * float(np.vdot(wide, wide)), dual, *more)
+
+
+def conclude(total: Contribution, dtype: Any) -> Model:
+    """Return the model for the sum of all contributions.
+
+    Along the direction the dual is a parabola. Its examples can go that far and no farther, so at
+    most the whole of it is added.
+    """
+    exact, share = total.weights, 0.0
+    dual = total.dual - 0.5 * float(np.vdot(exact, exact))
+    if total.direction is not None:
+        slope = total.slope - float(np.vdot(exact, total.direction))
+        curvature = total.curvature + float(np.vdot(total.direction, total.direction))
+        if slope > 0.0 and curvature > 0.0:
+            share = min(1.0, slope / curvature)
+            exact = exact + share * total.direction
+            dual += share * (slope - 0.5 * share * curvature)
+    return _model(exact, dtype, dual, share, total.passes, total.seconds)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a round has led: a model without its weights, and the losses at `SCALES` times them."""
+
+    half_square: float
+    dual: float
+    losses: Floats
+    share: float = 0.0
+    passes: int = 0
+    computation: float = 0.0
+    n_bytes: int = 0
+    n_lost: int = 0
+
+    def certificates(self) -> list[Certificate]:
+        """Return a certificate for each scale; that of the first, 1, is exact."""
+        primal = SCALES[: self.losses.size] ** 2 * self.half_square + self.losses
+        return [Certificate(float(value), self.dual) for value in primal]
+
+
+class Team(Protocol):
+    """Shards, wherever they are."""
+
+    n_shards: int
+    can_go_on: bool
+
+    def round(self, order: Order) -> Standing:
+        """Have all shards carry out the order, and certify where that has led."""
+
+    def enlarge(self, factor: float) -> Standing:
+        """Certify the model with weights that are larger than those of the duals.
+
+        It is what :meth:`weights` returns until the next round, which starts from the model.
+        """
+
+    def weights(self) -> Floats:
+        """Return the weights of the model as ``(m, d)``."""
+
+
+class LocalTeam:
+    """Shards in this process that take turns: what a cluster computes, without one."""
+
+    def __init__(self, shards: Sequence[Shard], *, can_go_on: bool = True) -> None:
+        self.shards = list(shards)
+        self.n_shards = len(self.shards)
+        self.can_go_on = can_go_on
+        self.problem = self.shards[0].solver.problem
+        self.model = self.judged = start_model(self.problem.shape, self.problem.dtype)
+
+    def round(self, order: Order) -> Standing:
+        """See the protocol."""
+        parts = [shard.solve(self.model.weights, order) for shard in self.shards]
+        model = conclude(tree_sum(parts, add), self.problem.dtype)
+        for shard in self.shards:
+            shard.go_on(model.share)
+        standing = self._standing(model, SCALES, bytes_of_round(model, self.n_shards, order))
+        self.model = self.judged = model
+        return standing
+
+    def enlarge(self, factor: float) -> Standing:
+        """See the protocol."""
+        larger = self.model.times(factor)
+        standing = self._standing(larger, SCALES[:1])
+        self.judged = larger
+        return standing
+
+    def weights(self) -> Floats:
+        """See the protocol."""
+        return self.problem.coefficients(self.judged.weights)
+
+    def _standing(self, model: Model, scales: Floats, n_bytes: int = 0) -> Standing:
+        start = time.perf_counter()
+        losses = sum(shard.losses(model.weights, scales) for shard in self.shards)
+        seconds = (time.perf_counter() - start) / self.n_shards
+        return model.standing(np.asarray(losses), seconds, n_bytes)
+
+
+def bytes_of_round(model: Model, n_workers: int, order: Order) -> int:
+    """Return what travels: float64 sums up the tree, and the weights to all workers."""
+    up = 8 * (2 if order.reach > 0.0 else 1)
+    return (n_workers - 1) * model.weights.size * (up + model.weights.itemsize)
+
+
+@dataclass(frozen=True)
+class RoundCheck(Check):
+    """A line of the history: a certificate, and what the round cost.
+
+    Attributes
+    ----------
+    round : int
+        The number of the round, from 1 on.
+    local_passes : int
+        Passes over the examples in it.
+    n_bytes : int
+        Bytes that travelled between workers in it.
+    computation, communication : float
+        Seconds in it: those of the slowest shard, and the rest.
+    n_lost : int
+        Shards that had to be rebuilt in it.
+    """
+
+    round: int
+    local_passes: int
+    n_bytes: int
+    computation: float
+    communication: float
+    n_lost: int
+
+
+class CoCoA(Run):
+    """One run: rounds until the gap is within tol or the budget is used up."""
+
+    def __init__(self, team: Team, options: SDCAOptions, epochs: int = 1) -> None:
+        super().__init__(options.tol)
+        self.team, self.options, self.epochs = team, options, epochs
+        self.duals = None  # type: ignore[assignment]  # They stay where they are.
+        self.n_rounds = 0
+        self.reach = 4.0
+        self.last_time = 0.0
+
+    def certify(self) -> Certificate:
+        """Certify the duals as they are."""
+        return self.round(Order(epochs=0))
+
+    def round(self, order: Order) -> Certificate:
+        """Make a round and record its certificate."""
+        standing = self.team.round(order)
+        self.n_rounds += 1
+        self.n_passes += standing.passes
+        if order.reach > 0.0:
+            self._learn_reach(standing.share)
+        candidates = standing.certificates()
+        certificate = candidates[0]
+        best = int(np.argmin([candidate.primal for candidate in candidates]))
+        if candidates[best].relative_gap <= self.tol < certificate.relative_gap:
+            certificate = self.team.enlarge(float(SCALES[best])).certificates()[0]
+        self._record(certificate, standing)
+        return certificate
+
+    def _record(self, certificate: Certificate, standing: Standing) -> None:
+        if certificate.relative_gap < -1e-9:
+            raise RuntimeError(
+                f"The duality gap is negative: {certificate}. This is a bug in topksvm; please "
+                "report it with the data."
+            )
+        now = self.elapsed
+        self.certificate, self.is_certified = certificate, True
+        self.history.append(
+            RoundCheck(
+                self.n_passes,
+                now,
+                certificate.primal,
+                certificate.dual,
+                certificate.gap,
+                self.n_rounds,
+                standing.passes,
+                standing.n_bytes,
+                standing.computation,
+                max(0.0, now - self.last_time - standing.computation),
+                standing.n_lost,
+            )
+        )
+        self.last_time = now
+
+    def finish(self, status: Status) -> Result:
+        """Fetch the weights, which only now travel to here."""
+        if not self.is_certified:
+            self.certify()
+        self.certified = self.team.weights(), self.certificate
+        return super().finish(status)
+
+    def _run(self, report: Report | None) -> Status:
+        options = self.options
+        while True:
+            goes_on = self.team.can_go_on and self.team.n_shards > 1
+            certificate = self.round(
+                Order(
+                    self.epochs,
+                    options.max_iter - self.n_passes,
+                    options.max_time - self.elapsed,
+                    self.reach if goes_on else 0.0,
+                )
+            )
+            if report is not None:
+                report(self.n_passes, self.elapsed, certificate.relative_gap)
+            if certificate.relative_gap <= self.tol:
+                return Status.SOLVED
+            if self.n_passes >= options.max_iter:
+                return Status.MAX_ITER
+            if self.elapsed >= options.max_time:
+                return Status.MAX_TIME
+
+    def _learn_reach(self, share: float) -> None:
+        # The farther examples may go, the more of them are held up, which bends the direction.
+        self.reach *= 1.5 if share == 1.0 else 0.8 if share < 0.6 else 1.0
+        self.reach = min(max(self.reach, 1.0), FARTHEST)

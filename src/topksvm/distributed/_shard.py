@@ -1,0 +1,232 @@
+"""A part of the examples with their duals: what one worker of CoCoA+ holds and does.
+
+With `K` shards, weights ``W = sum_i a_i x_i'`` of all duals and ``sigma = K``, the subproblem of
+shard ``p`` is to maximise over its own duals, which change its own part of ``W`` by ``W_p``::
+
+    sum_{i in p} [<1, x_i> - C_i omega(x_i / C_i)] - <W, W_p> - sigma/2 ||W_p||^2
+
+The factor ``sigma`` makes room for what the others do meanwhile: the changes of all shards may be
+added, and the dual of the whole problem rises by at least the sum of the gains.
+
+In ``b_i = sigma a_i`` and ``V = W + sigma W_p`` it is ``1/sigma`` times an ordinary problem::
+
+    sum_{i in p} [<1, b_i> - sigma C_i omega(b_i / (sigma C_i))] - 1/2 ||V||^2
+
+So the solver runs as it is, on rows as they are, with ``sigma C_i`` in place of ``C_i``, and starts
+from weights that belong to the duals of all shards.
+
+References
+----------
+C. Ma, V. Smith, M. Jaggi, M. Jordan, P. Richtárik, M. Takáč, "Adding vs. Averaging in Distributed
+Primal-Dual Optimization", ICML 2015.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm.solvers._certificate import _sums_of_losses, rebuild_weights, sum_of_dual_values
+from topksvm.solvers._duals import Duals, snapshot
+from topksvm.solvers._extrapolation import find_direction, move
+from topksvm.solvers._problem import Problem
+from topksvm.solvers._sdca import SDCA, SDCAOptions
+
+Floats = NDArray[np.floating[Any]]
+
+FADING = 0.1
+"""Share of the gain of the first local epoch below which the next one is left to another round."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the shards are to do in a round: so many epochs, at most so many passes or seconds.
+
+    With `reach` above 0 they also say how far each example could go on in the direction of the last
+    two rounds, at most `reach` times.
+    """
+
+    epochs: int = 1
+    passes: int = 1 << 60
+    seconds: float = np.inf
+    reach: float = 0.0
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What the duals of a shard, or of several, add to the whole.
+
+    Attributes
+    ----------
+    weights : ndarray
+        ``sum_i a_i x_i'`` over the examples, rebuilt in float64, in the layout of the rows.
+    dual : float
+        The loss part of the dual objective.
+    passes : int
+        Passes over the examples this round, of the shard that made most.
+    seconds : float
+        Time spent on them, by the shard that took longest.
+    direction : ndarray, optional
+        ``sum_i e_i x_i'`` for the changes ``e_i`` with which the duals could go on.
+    slope, curvature : float
+        The first two derivatives of the loss part of the dual in that direction.
+    """
+
+    weights: Floats
+    dual: float
+    passes: int = 0
+    seconds: float = 0.0
+    direction: Floats | None = None
+    slope: float = 0.0
+    curvature: float = 0.0
+
+    def __add__(self, other: Contribution) -> Contribution:
+        both = self.direction is not None and other.direction is not None
+        return Contribution(
+            self.weights + other.weights,
+            self.dual + other.dual,
+            max(self.passes, other.passes),
+            max(self.seconds, other.seconds),
+            self.direction + other.direction if both else None,  # type: ignore[operator]
+            self.slope + other.slope,
+            self.curvature + other.curvature,
+        )
+
+
+class LocalSDCA(SDCA):
+    """A run whose weights are those of the duals of all shards, not of its own."""
+
+    def epoch(self) -> float:
+        """Make a full pass and the active passes that pay; return the gain in the dual."""
+        before = self.dual
+        self.full_pass()
+        if self.use_active:
+            self._active_passes()
+        return self.dual - before
+
+
+class Shard:
+    """Some of the examples of a problem whose other examples are elsewhere.
+
+    Parameters
+    ----------
+    loss : loss
+        See :mod:`topksvm.losses`.
+    problem : Problem
+        The rows and their weights ``C_i``; there may be none.
+    n_shards : int
+        How many shards with examples there are: ``sigma``.
+    seed : int
+        The order in which examples are visited.
+    duals : Duals, optional
+        Where to start, as :meth:`snapshot` returned it; all zero by default.
+    """
+
+    def __init__(
+        self, loss: Any, problem: Problem, n_shards: int, seed: int = 0, duals: Duals | None = None
+    ) -> None:
+        self.sigma = float(n_shards)
+        examples = problem.examples._replace(C=self.sigma * problem.examples.C)
+        start = None if duals is None else duals._replace(values=self.sigma * duals.values)
+        scaled = replace(problem, examples=examples)
+        self.solver = LocalSDCA(loss, scaled, SDCAOptions(seed=seed), start)
+        self.before: Duals | None = None
+        self.last_start: Duals | None = None
+        self.steps = np.empty(problem.n)
+        self.dense = np.zeros(problem.m)
+
+    def solve(self, weights: Floats, order: Order) -> Contribution:
+        """Improve the duals, given the `weights` of all shards, and say what they come to."""
+        solver, start, done = self.solver, time.perf_counter(), self.solver.n_passes
+        solver.options = replace(
+            solver.options,
+            max_iter=done + order.passes,
+            max_time=solver.elapsed + order.seconds,
+        )
+        self._remember(order)
+        solver.weights[...] = weights
+        first = 0.0
+        for _ in range(order.epochs):
+            gain = solver.epoch()
+            first = max(first, gain)
+            if gain <= FADING * first or solver.n_passes - done >= order.passes:
+                break
+        sums = self.contribution()
+        if order.reach > 0.0:
+            sums = self._with_direction(sums, order.reach)
+        seconds = time.perf_counter() - start
+        return replace(sums, passes=solver.n_passes - done, seconds=seconds)
+
+    def _remember(self, order: Order) -> None:
+        # Two rounds, so that the direction is not only that of the correction of the last jump.
+        start = snapshot(self.solver.duals) if order.reach > 0.0 else None
+        self.before = start if self.last_start is None else self.last_start
+        self.last_start = start
+
+    def contribution(self) -> Contribution:
+        """Say what the duals come to as they are; exact, so that no rounding adds up."""
+        problem, duals = self.solver.problem, self.solver.duals
+        weights = rebuild_weights(problem, duals) / self.sigma
+        values = float(sum_of_dual_values(self.solver.loss, problem.examples, duals))
+        return Contribution(weights, values / self.sigma)
+
+    def _with_direction(self, sums: Contribution, reach: float) -> Contribution:
+        solver, derivatives = self.solver, np.zeros(2)
+        direction = np.zeros(solver.weights.shape)
+        find_direction(
+            solver.loss,
+            solver.problem.rows,
+            solver.problem.examples,
+            self.before,
+            solver.duals,
+            float(reach),
+            self.steps,
+            direction,
+            self.dense,
+            derivatives,
+        )
+        slope, curvature = (derivatives / self.sigma).tolist()
+        direction /= self.sigma
+        return replace(sums, direction=direction, slope=slope, curvature=curvature)
+
+    def go_on(self, share: float) -> None:
+        """Move the duals by `share` of the direction that the last contribution spoke of."""
+        if self.before is not None and share > 0.0:
+            move(self.before, self.solver.duals, self.steps, float(share), self.dense)
+        self.before = None
+
+    def losses(self, weights: Floats, scales: Floats) -> Floats:
+        """Return the weighted sum of the losses, in float64, at `scales` times the weights."""
+        solver = self.solver
+        sums = _sums_of_losses(
+            solver.loss,
+            solver.problem,
+            solver.duals,
+            weights.astype(np.float64),
+            scales,
+            solver.wide_scratch,
+        )
+        return sums / self.sigma
+
+    def snapshot(self) -> Duals:
+        """Return a copy of the duals."""
+        copy = snapshot(self.solver.duals)
+        return copy._replace(values=copy.values / self.sigma)
+
+
+def can_go_on(loss: Any) -> bool:
+    """Return whether the duals of the loss can be moved along a direction."""
+    return hasattr(type(loss), "feasible_step")
+
+
+def tree_sum(parts: Sequence[Any], add: Any) -> Any:
+    """Return the sum by neighbours, which `K` workers need ``log2 K`` steps for."""
+    while len(parts) > 1:
+        pairs = [add(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
+        parts = pairs + list(parts[2 * len(pairs) :])
+    return parts[0]

@@ -1,0 +1,226 @@
+"""CoCoA+ as a simulation of K shards, against its definition, a convex solver, and one shard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from distributed_training.simulation import Simulation, split
+from solvers.cases import (
+    FORMATS,
+    SMOOTHING,
+    every_dtype,
+    every_format,
+    make_data,
+    make_objective,
+    make_sdca,
+    make_sparse_rows,
+    optimum,
+    with_softmax,
+)
+from solvers.cases import losses as every_loss
+from solvers.objective import HINGES
+from topksvm.distributed._shard import Order, Shard
+from topksvm.solvers import Status
+
+some_losses = with_softmax(every_loss(HINGES, (3,), (0.0, SMOOTHING)))
+every_K = pytest.mark.parametrize("K", [1, 2, 7, 32])
+
+
+def check(simulation, result, tol):
+    """Assert that the result is what it says it is; return the independent primal."""
+    objective, table = simulation.objective, simulation.duals()
+    primal, dual = objective.primal(result.weights), objective.dual_of(table)
+    assert result.certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert result.certificate.dual == pytest.approx(dual, rel=1e-9)
+    assert -1e-9 * primal <= primal - dual <= tol * primal * (1 + 1e-9)
+    return primal
+
+
+@every_K
+@some_losses
+def test_certificate_is_true_and_the_gap_is_reached(name, k, smoothing, K):
+    X, y = make_data(60, 8, 15)
+    objective = make_objective(name, k, smoothing, X, y, C=0.2, bias=1.5)
+    simulation = Simulation(objective, split(60, K), tol=1e-4, max_iter=10_000)
+    result = simulation.run()
+    assert result.status is Status.SOLVED
+    assert result.weights.shape == (15, 9)
+    check(simulation, result, 1e-4)
+
+
+@every_format
+@every_dtype
+def test_formats_and_precisions(form, dtype):
+    X, y = make_sparse_rows(60, 12, 15, dtype=dtype)
+    objective = make_objective("topk_hinge_alpha", 3, 0.0, FORMATS[form](X), y, C=0.2, bias=0.5)
+    simulation = Simulation(objective, split(60, 3), tol=1e-3)
+    result = simulation.run()
+    assert result.weights.dtype == dtype
+    assert result.weights.shape == (15, 13)
+    check(simulation, result, 1e-3)
+
+
+@pytest.mark.parametrize("name", ["topk_hinge_alpha", "topk_hinge_beta"])
+def test_the_optimum_is_the_same_for_any_partition(name):
+    X, y = make_data(21, 4, 5)
+    C = np.random.default_rng(1).uniform(0.1, 1.0, 21)
+    C[4] = 0.0
+    objective = make_objective(name, 2, 0.0, X, y, C=C)
+    found = optimum(objective)
+    empty = np.empty(0, int)
+    partitions = {
+        "one": split(21, 1),
+        "two": split(21, 2),
+        "more shards than examples": split(21, 32),
+        "a class per shard": [np.flatnonzero(y == label) for label in range(5)],
+        "empty ones": [empty, *split(21, 2), empty],
+        "one of a single example": [np.arange(20), np.array([20])],
+    }
+    for parts in partitions.values():
+        simulation = Simulation(objective, parts, tol=1e-6)
+        assert check(simulation, simulation.run(), 1e-6) == pytest.approx(found, rel=2e-6)
+
+
+@every_K
+@pytest.mark.parametrize("smoothing", [0.0, SMOOTHING])
+def test_the_dual_never_falls_and_the_weights_are_those_of_the_duals(K, smoothing):
+    X, y = make_data(50, 5, 15)
+    objective = make_objective("topk_hinge_alpha", 2, smoothing, X, y, C=0.5)
+    simulation = Simulation(objective, split(50, K), tol=0.0)
+    dual, shares = 0.0, []
+    for number in range(12):
+        standing = simulation.team.round(Order(reach=3.0 if number % 4 else 0.0))
+        table = simulation.duals()
+        np.testing.assert_allclose(
+            simulation.team.weights(), objective.weights(table), rtol=0, atol=1e-12
+        )
+        assert standing.dual == pytest.approx(objective.dual_of(table), rel=1e-12)
+        assert standing.dual >= dual - 1e-12 * abs(dual)
+        dual = standing.dual
+        shares.append(standing.share)
+    assert max(shares) > 0.0 or K == 1
+
+
+@pytest.mark.parametrize("K", [2, 7])
+def test_the_dual_rises_by_at_least_the_gains_of_the_shards(K):
+    """Which is what sigma = K is for: rows that all look alike are the worst case."""
+    X, y = make_data(60, 3, 12)
+    X = np.abs(X) + 2.0
+    objective = make_objective("topk_hinge_beta", 2, 0.0, X, y, C=1.0)
+    simulation = Simulation(objective, split(60, K), goes_on=False)
+    dual = 0.0
+    for _ in range(6):
+        before = [shard.solver.dual for shard in simulation.shards]
+        standing = simulation.team.round(Order())
+        gains = [
+            (shard.solver.dual - old) / shard.sigma
+            for shard, old in zip(simulation.shards, before, strict=True)
+        ]
+        assert min(gains) > 0.0
+        assert standing.dual - dual >= sum(gains) * (1 - 1e-9)
+        dual = standing.dual
+
+
+def test_one_shard_is_the_serial_solver():
+    X, y = make_data(120, 6, 20)
+    objective = make_objective("topk_hinge_alpha", 3, 0.0, X, y, C=0.3)
+    simulation = Simulation(objective, [np.arange(120)])
+    serial = make_sdca(objective)
+    assert serial.use_active
+    for _ in range(4):
+        standing = simulation.team.round(Order())
+        serial.full_pass()
+        serial._active_passes()
+        assert standing.dual == pytest.approx(serial.dual, rel=1e-11)
+        np.testing.assert_allclose(simulation.team.weights(), serial.weights, rtol=0, atol=1e-9)
+
+
+def test_going_on_in_the_direction_of_a_round_saves_rounds():
+    X, y = make_data(100, 10, 15)
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y)
+    rounds = []
+    for goes_on in (True, False):
+        simulation = Simulation(objective, split(100, 4), goes_on=goes_on)
+        result = simulation.run()
+        check(simulation, result, 1e-3)
+        rounds.append(len(result.history))
+    assert rounds[0] < 0.5 * rounds[1]
+
+
+def test_runs_repeat_and_the_history_adds_up():
+    X, y = make_data(80, 6, 15)
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y)
+    first, second = (Simulation(objective, split(80, 3)).run() for _ in range(2))
+    np.testing.assert_array_equal(first.weights, second.weights)
+    history = first.history
+    assert [line.round for line in history] == list(range(1, len(history) + 1))
+    assert sum(line.local_passes for line in history) == first.n_iter == history[-1].epoch
+    assert {line.n_bytes for line in history} == {2 * 90 * (16 + 8)}
+    for line, later in pairwise(history):
+        assert later.dual >= line.dual - 1e-9 * abs(line.dual)
+        spent = later.computation + later.communication
+        assert spent == pytest.approx(later.seconds - line.seconds, rel=1e-6)
+
+
+def test_budgets_are_kept():
+    X, y = make_data(80, 6, 15)
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=10.0)
+    result = Simulation(objective, split(80, 3), tol=1e-12, max_iter=7).run()
+    assert (result.status, result.n_iter) == (Status.MAX_ITER, 7)
+    simulation = Simulation(objective, split(80, 3), tol=1e-12, max_time=0.05)
+    assert simulation.run().status is Status.MAX_TIME
+    assert simulation.cocoa.elapsed < 1.0
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_interrupted_runs_end_with_a_certificate(rounds, monkeypatch):
+    X, y = make_data(80, 6, 15)
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y)
+    simulation = Simulation(objective, split(80, 3), tol=1e-12)
+    solve = Shard.solve
+
+    def interrupted(shard, weights, order):
+        if shard is simulation.shards[1] and simulation.cocoa.n_rounds == rounds and order.epochs:
+            raise KeyboardInterrupt
+        return solve(shard, weights, order)
+
+    monkeypatch.setattr(Shard, "solve", interrupted)
+    result = simulation.run()
+    assert result.status is Status.INTERRUPTED
+    assert result.certificate.primal == pytest.approx(objective.primal(result.weights), rel=1e-9)
+    assert len(result.history) == max(1, rounds)
+
+
+def test_larger_weights_are_certified_where_they_are_better():
+    """Classes that can be separated, and a large C: tiny violations of the margins cost much."""
+    X, y = make_data(60, 40, 12, overlap=0.3)
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X.astype(np.float32), y, C=1e4)
+    simulation = Simulation(objective, split(60, 3), tol=3e-3)
+    result = simulation.run()
+    table = simulation.duals()
+    plain = objective.weights(table)
+    assert np.linalg.norm(result.weights) > (1 + 5e-5) * np.linalg.norm(plain)
+    check(simulation, result, 3e-3)
+
+
+def test_a_shard_goes_on_from_its_snapshot():
+    X, y = make_data(60, 6, 15)
+    objective = make_objective("topk_hinge_beta", 2, 0.0, X, y)
+    simulation = Simulation(objective, split(60, 3))
+    for _ in range(3):
+        simulation.team.round(Order())
+    old = simulation.shards[1]
+    problem = old.solver.problem
+    plain = replace(
+        problem, examples=problem.examples._replace(C=objective.radii[simulation.parts[1]])
+    )
+    again = Shard(old.solver.loss, plain, 3, duals=old.snapshot())
+    before, after = old.contribution(), again.contribution()
+    assert after.dual == pytest.approx(before.dual, rel=1e-12)
+    np.testing.assert_allclose(after.weights, before.weights, rtol=0, atol=1e-12)
+    simulation.team.shards[1] = simulation.shards[1] = again
+    check(simulation, simulation.run(), 1e-3)
