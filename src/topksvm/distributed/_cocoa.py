@@ -21,7 +21,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.distributed._shard import Contribution, Order, Shard, tree_sum
+from topksvm.distributed._model import Model, Standing, bytes_of_round, conclude, start_model
+from topksvm.distributed._shard import Order, Shard, tree_sum
 from topksvm.solvers._certificate import SCALES, Certificate
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._run import Report, Run
@@ -33,94 +34,8 @@ FARTHEST = 50.0
 """The most rounds to be anticipated at once."""
 
 
-@dataclass(frozen=True)
-class Model:
-    """The weights of all duals, rounded to the precision of X, and what is known of them.
-
-    Attributes
-    ----------
-    weights : ndarray
-        What the user would get, in the layout of the rows.
-    half_square : float
-        ``1/2 ||weights||^2``.
-    dual : float
-        The dual objective of the duals, from weights that are not rounded.
-    share : float
-        How far the duals went on in the direction of the last two rounds.
-    passes, seconds : int, float
-        See :class:`Contribution`.
-    """
-
-    weights: Floats
-    half_square: float
-    dual: float
-    share: float = 0.0
-    passes: int = 0
-    seconds: float = 0.0
-
-    def times(self, factor: float) -> Model:
-        """Return the model with larger weights, for the same duals."""
-        return _model(factor * self.weights.astype(np.float64), self.weights.dtype, self.dual)
-
-    def standing(self, losses: Floats, seconds: float, n_bytes: int = 0) -> Standing:
-        """Return where the round has led, given the losses at the weights."""
-        return Standing(
-            self.half_square,
-            self.dual,
-            losses,
-            self.share,
-            self.passes,
-            self.seconds + seconds,
-            n_bytes,
-        )
-
-
-def start_model(shape: tuple[int, int], dtype: Any) -> Model:
-    """Return the model that belongs to no duals."""
-    return Model(np.zeros(shape, dtype), 0.0, 0.0)
-
-
-def _model(exact: Floats, dtype: Any, dual: float, *more: Any) -> Model:
-    weights = exact.astype(dtype)
-    wide = weights.astype(np.float64)
-    return Model(weights, 0.5 * float(np.vdot(wide, wide)), dual, *more)
-
-
-def conclude(total: Contribution, dtype: Any) -> Model:
-    """Return the model for the sum of all contributions.
-
-    Along the direction the dual is a parabola. Its examples can go that far and no farther, so at
-    most the whole of it is added.
-    """
-    exact, share = total.weights, 0.0
-    dual = total.dual - 0.5 * float(np.vdot(exact, exact))
-    if total.direction is not None:
-        slope = total.slope - float(np.vdot(exact, total.direction))
-        curvature = total.curvature + float(np.vdot(total.direction, total.direction))
-        if slope > 0.0 and curvature > 0.0:
-            share = min(1.0, slope / curvature)
-            exact = exact + share * total.direction
-            dual += share * (slope - 0.5 * share * curvature)
-    return _model(exact, dtype, dual, share, total.passes, total.seconds)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a round has led: a model without its weights, and the losses at `SCALES` times them."""
-
-    half_square: float
-    dual: float
-    losses: Floats
-    share: float = 0.0
-    passes: int = 0
-    computation: float = 0.0
-    n_bytes: int = 0
-    n_lost: int = 0
-
-    def certificates(self) -> list[Certificate]:
-        """Return a certificate for each scale; that of the first, 1, is exact."""
-        primal = SCALES[: self.losses.size] ** 2 * self.half_square + self.losses
-        return [Certificate(float(value), self.dual) for value in primal]
+class WeightsLostError(RuntimeError):
+    """The weights that were certified cannot be had any more."""
 
 
 class Team(Protocol):
@@ -139,7 +54,7 @@ class Team(Protocol):
         """
 
     def weights(self) -> Floats:
-        """Return the weights of the model as ``(m, d)``."""
+        """Return the weights that were certified last as ``(m, d)``; may raise WeightsLostError."""
 
 
 class LocalTeam:
@@ -158,7 +73,9 @@ class LocalTeam:
         model = conclude(tree_sum(parts, add), self.problem.dtype)
         for shard in self.shards:
             shard.go_on(model.share)
-        standing = self._standing(model, SCALES, bytes_of_round(model, self.n_shards, order))
+        size, dtype = model.weights.size, model.weights.dtype
+        n_bytes = bytes_of_round(size, dtype, self.n_shards, order)
+        standing = self._standing(model, SCALES, n_bytes)
         self.model = self.judged = model
         return standing
 
@@ -178,12 +95,6 @@ class LocalTeam:
         losses = sum(shard.losses(model.weights, scales) for shard in self.shards)
         seconds = (time.perf_counter() - start) / self.n_shards
         return model.standing(np.asarray(losses), seconds, n_bytes)
-
-
-def bytes_of_round(model: Model, n_workers: int, order: Order) -> int:
-    """Return what travels: float64 sums up the tree, and the weights to all workers."""
-    up = 8 * (2 if order.reach > 0.0 else 1)
-    return (n_workers - 1) * model.weights.size * (up + model.weights.itemsize)
 
 
 @dataclass(frozen=True)
@@ -221,6 +132,7 @@ class CoCoA(Run):
         self.duals = None  # type: ignore[assignment]  # They stay where they are.
         self.n_rounds = 0
         self.reach = 4.0
+        self.final: Floats | None = None
         self.last_time = 0.0
 
     def certify(self) -> Certificate:
@@ -271,8 +183,21 @@ class CoCoA(Run):
         """Fetch the weights, which only now travel to here."""
         if not self.is_certified:
             self.certify()
-        self.certified = self.team.weights(), self.certificate
+        if self.final is None:
+            try:
+                self.final = self.team.weights()
+            except WeightsLostError:
+                self.certify()
+                self.final = self.team.weights()
+        self.certified = self.final, self.certificate
         return super().finish(status)
+
+    def _has_fetched_weights(self) -> bool:
+        try:
+            self.final = self.team.weights()
+        except WeightsLostError:
+            return False  # With all workers that had them; the next round makes new ones.
+        return True
 
     def _run(self, report: Report | None) -> Status:
         options = self.options
@@ -288,7 +213,7 @@ class CoCoA(Run):
             )
             if report is not None:
                 report(self.n_passes, self.elapsed, certificate.relative_gap)
-            if certificate.relative_gap <= self.tol:
+            if certificate.relative_gap <= self.tol and self._has_fetched_weights():
                 return Status.SOLVED
             if self.n_passes >= options.max_iter:
                 return Status.MAX_ITER

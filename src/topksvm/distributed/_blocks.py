@@ -1,0 +1,142 @@
+"""Parts of the data as workers see them: checked on arrival, then looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+
+from topksvm.estimators._base import without_duplicates
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows with their labels and weights, checked."""
+
+    X: Any
+    y: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What must be known of a block before the problem can be set up; small."""
+
+    n: int
+    d: int
+    dtype: str
+    is_sparse: bool
+    labels: Array
+    label_weights: Array
+
+
+def read_block(number: int, X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
+    """Check a part of the data; the error names the part."""
+    try:
+        return _checked(X, y, weights, dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Part {number} of the data (counted from 0): {error}") from error
+
+
+def _checked(X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
+    X = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32] if dtype is None else np.dtype(dtype),
+        order="C",
+        accept_large_sparse=True,
+        ensure_min_samples=0,
+        input_name="X",
+    )
+    y = column_or_1d(y)
+    if y.size != X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows but y has {y.size}; the chunks of X and y must match."
+        )
+    if weights is None:
+        weights = np.ones(y.size)
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != y.shape:
+        raise ValueError(f"sample_weight has shape {weights.shape} but y has {y.shape}.")
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+        raise ValueError("sample_weight has a value that is negative or not finite.")
+    return Block(without_duplicates(X), y, weights)
+
+
+def survey(block: Block) -> Survey:
+    """Return what the driver must know of a block."""
+    labels, codes = np.unique(block.y, return_inverse=True)
+    sums = np.bincount(codes, block.weights, minlength=labels.size)
+    shape = block.X.shape
+    return Survey(shape[0], shape[1], block.X.dtype.name, sp.issparse(block.X), labels, sums)
+
+
+def join(blocks: Sequence[Block], dtype: str) -> Block:
+    """Return the blocks as one; a single one is not copied."""
+    if len(blocks) == 1:
+        (block,) = blocks
+        X, y, weights = block.X, block.y, block.weights
+    else:
+        y = np.concatenate([block.y for block in blocks])
+        weights = np.concatenate([block.weights for block in blocks])
+        is_sparse = sp.issparse(blocks[0].X)
+        stack: Any = [block.X for block in blocks]
+        X = sp.vstack(stack, format="csr") if is_sparse else np.concatenate(stack)
+    return Block(X.astype(dtype, copy=False), y, weights)
+
+
+def check_surveys(surveys: Sequence[Survey]) -> None:
+    """Complain unless the blocks fit together."""
+    first = surveys[0]
+    for number, other in enumerate(surveys):
+        if other.d != first.d:
+            raise ValueError(
+                f"Part {number} of X has {other.d} features but part 0 has {first.d}; all parts "
+                "must have the same."
+            )
+        if other.is_sparse != first.is_sparse:
+            raise ValueError(
+                f"Part {number} of X is {'sparse' if other.is_sparse else 'dense'} but part 0 is "
+                "not; all parts must be of one kind."
+            )
+    if not any(other.n for other in surveys):
+        raise ValueError("X has no rows; at least two, of different classes, are needed.")
+
+
+def labels_of(surveys: Sequence[Survey]) -> tuple[Array, Array]:
+    """Return the classes of all blocks and the sums of the weights of their examples."""
+    some = [other for other in surveys if other.n]
+    classes, codes = np.unique(np.concatenate([s.labels for s in some]), return_inverse=True)
+    sums = np.bincount(codes, np.concatenate([s.label_weights for s in some]), classes.size)
+    return classes, sums
+
+
+def group_blocks(sizes: Sequence[int], n_groups: int) -> list[list[int]]:
+    """Return groups of neighbouring blocks with about equally many rows, none of them empty.
+
+    The groups depend on the data and on how many are wanted, not on where the blocks are, so that
+    the result of a fit does not depend on that either.
+    """
+    filled = [number for number, size in enumerate(sizes) if size]
+    n_groups = min(n_groups, len(filled))
+    middles = np.cumsum([sizes[number] for number in filled]) - 0.5 * np.array(
+        [sizes[number] for number in filled]
+    )
+    wanted = np.floor(middles / sum(sizes) * n_groups).astype(int)
+    # No group may stay empty: the first of them at least their number, the last leave room.
+    left = len(filled) - np.arange(len(filled))
+    groups: list[list[int]] = [[] for _ in range(n_groups)]
+    now = 0
+    for place, number in enumerate(filled):
+        if groups[now] and now < n_groups - 1:
+            must = left[place] <= n_groups - 1 - now
+            now += bool(must or wanted[place] > now)
+        groups[now].append(number)
+    return groups

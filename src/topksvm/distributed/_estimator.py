@@ -1,0 +1,271 @@
+"""The linear top-k multiclass SVM on a Dask cluster."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from topksvm.distributed._blocks import labels_of
+from topksvm.distributed._checks import check_supported, current_client, supported_dtype
+from topksvm.distributed._cocoa import CoCoA
+from topksvm.distributed._data import DaskData, choose_epochs
+from topksvm.distributed._lazy import LazyPredictions
+from topksvm.distributed._model import bytes_of_round
+from topksvm.distributed._parts import is_dask_frame
+from topksvm.distributed._shard import Order
+from topksvm.distributed._tasks import Setting
+from topksvm.distributed._team import DaskTeam
+from topksvm.estimators import TopKLinearSVC
+from topksvm.estimators._base import print_progress
+from topksvm.solvers import Result
+from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers._solve import make_loss, warn_unless_solved
+
+Array = NDArray[Any]
+
+
+class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
+    r"""Linear classifier trained for the k best guesses on a Dask cluster, to a proven gap.
+
+    .. math::
+        \min_W \; \tfrac12 \|W\|_F^2 + C \sum_i w_i \, \phi(W x_i, y_i)
+
+    The problem and its solution are those of :class:`topksvm.TopKLinearSVC`. The rows and their
+    dual variables stay on the workers, a *shard* of them for each thread of a worker; arrays of the
+    size of the weights travel, once per round. It runs on the current client, that is on the last
+    ``dask.distributed.Client`` that was made, and goes on if workers are lost.
+
+    A worker needs memory for its rows (twice while they arrive, if they come in several parts),
+    about 40 bytes per example for the duals, and eight arrays of the size of the weights per
+    thread. The client keeps a copy of the duals, up to 256 MB: a shard that is lost starts from
+    it, or from zero where there is none.
+
+    Parameters
+    ----------
+    k : int
+        The number of guesses to train for, below the number of classes.
+    loss : {"topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full", "softmax"}
+        The loss; see :mod:`topksvm.losses`. It must have a dual step.
+    C : float
+        The weight of the loss against the norm.
+    smoothing : float
+        Smooth a hinge by this much; 0 leaves it as it is.
+    solver : {"auto", "sdca"}
+        Dual coordinate ascent is the only one that runs on shards.
+    fit_intercept : bool
+        Add a constant feature; its weights are penalised like the others.
+    intercept_scaling : float
+        The value of the constant feature: the larger, the less the intercept is penalised.
+    class_weight : dict or "balanced", optional
+        Factors of `C` by class.
+    tol : float
+        Stop when the relative duality gap is at most this.
+    max_iter : int
+        The most passes over the examples.
+    max_time : float, optional
+        Stop after so many seconds with what has been reached.
+    warm_start : bool
+        Must be False: the dual variables are gone when a fit ends.
+    dtype : {"float32", "float64"}, optional
+        Compute in this precision; by default in that of X.
+    n_jobs : int, optional
+        The number of shards, each of which takes a thread of a worker; by default, and with -1, as
+        many as the cluster has threads. More shards take more rounds.
+    random_state : int, RandomState or None
+        The order in which examples are visited. A fit can be repeated with as many shards.
+    verbose : int
+        1: show the gap after each round.
+    local_epochs : int, optional
+        Full passes of each shard in a round, and the active passes that follow them. By default as
+        many as take about the time of the communication of a round, from 1 to 4.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features)
+        The weights.
+    intercept_ : ndarray of shape (n_classes,)
+        The intercepts, zeros if there are none.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    certificate_ : Certificate
+        ``primal``, ``dual``, ``gap`` and ``relative_gap`` of the model, in float64.
+    history_ : list of dict
+        A line per round: epoch, seconds, primal, dual, gap, and round, local_passes, n_bytes that
+        travelled between workers, seconds of computation and of communication, n_lost shards.
+    n_iter_ : int
+        Passes over the examples.
+    n_shards_ : int
+        Shards that took part.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    References
+    ----------
+    M. Lapin, M. Hein, B. Schiele, "Top-k Multiclass SVM", NIPS 2015.
+    C. Ma, V. Smith, M. Jaggi, M. Jordan, P. Richtárik, M. Takáč, "Adding vs. Averaging in
+    Distributed Primal-Dual Optimization", ICML 2015.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from dask.distributed import Client
+    >>> from sklearn.datasets import load_digits
+    >>> from topksvm.distributed import DaskTopKLinearSVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X, y = da.from_array(X / 16, chunks=(900, -1)), da.from_array(y, chunks=900)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     model = DaskTopKLinearSVC(k=2, C=0.01, random_state=0).fit(X, y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TopKLinearSVC._parameter_constraints,
+        "local_epochs": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        k: int = 1,
+        *,
+        loss: str = "topk_hinge_alpha",
+        C: float = 1.0,
+        smoothing: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        dtype: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        local_epochs: int | None = None,
+    ) -> None:
+        super().__init__(
+            k,
+            loss=loss,
+            C=C,
+            smoothing=smoothing,
+            solver=solver,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            class_weight=class_weight,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            warm_start=warm_start,
+            dtype=dtype,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.local_epochs = local_epochs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskTopKLinearSVC:
+        """Train the model on the current Dask client.
+
+        Parameters
+        ----------
+        X : dask array, dask dataframe, or list of parts
+            The examples, in chunks that are dense or CSR. The parts of a list are delayed, or paths
+            of ``.npy`` files, which workers map into memory and need not have room for.
+        y : as X, or array-like of shape (n_samples,)
+            Their labels, of any type.
+        sample_weight : as y, optional
+            Factors of `C` by example, at least 0.
+
+        Returns
+        -------
+        self : DaskTopKLinearSVC
+            The trained model.
+        """
+        self._validate_params()
+        loss = make_loss(self.loss, self.k, self.smoothing)
+        check_supported(self.loss, loss, self.solver, self.warm_start)
+        client = current_client()
+        token = uuid.uuid4().hex
+        dtype = None if self.dtype is None else supported_dtype(self.dtype)
+        data = DaskData(client, token, X, y, sample_weight, dtype)
+        self._note_features(X, data.surveys[0].d)
+        self.classes_, sums = labels_of(data.surveys)
+        check_classification_targets(self.classes_)
+        self._check_classes(self.classes_)
+        homes = data.place(self.n_jobs)
+        setting = Setting(
+            token,
+            loss,
+            self.classes_,
+            self._weights_by_class(sums),
+            float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            np.result_type(*(part.dtype for part in data.surveys)).name,
+            len(homes),
+            int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        result = self._solve(DaskTeam(client, setting, data, homes), data)
+        self.n_shards_ = len(homes)
+        self._store(result, self.n_features_in_)
+        warn_unless_solved(result, self.tol, has_warm_start=False)
+        return self
+
+    def _solve(self, team: DaskTeam, data: DaskData) -> Result:
+        order, n_workers = Order(reach=1.0), len(set(team.homes))
+        n_bytes = bytes_of_round(team.size, team.setting.dtype, n_workers, order)
+        auto = choose_epochs(data.rows_of_largest_shard(), team.size, n_bytes)
+        options = SDCAOptions(
+            self.tol, self.max_iter, np.inf if self.max_time is None else float(self.max_time)
+        )
+        with closing(team):
+            team.start()
+            run = CoCoA(team, options, auto if self.local_epochs is None else self.local_epochs)
+            return run.run(print_progress if self.verbose else None)
+
+    def _weights_by_class(self, sums: Array) -> Array:
+        """Return ``C * class_weight``, given the sums of the sample weights by class."""
+        numbers = np.arange(self.classes_.size)
+        factors = self._weights_of_classes(self.classes_, self.classes_, numbers, sums)
+        weights = self.C * factors
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"C * class_weight is not finite, at C = {self.C:g}. Choose smaller values."
+            )
+        if not (weights * sums).any():
+            raise ValueError(
+                "The weights of all examples are zero; sample_weight and class_weight must leave "
+                "at least one that is positive."
+            )
+        return weights
+
+    def _note_features(self, X: Any, d: int) -> None:
+        like = X._meta if is_dask_frame(X) else np.empty((0, d))
+        validate_data(self, like, skip_check_array=True)
+
+    def to_local(self) -> TopKLinearSVC:
+        """Return the model as a :class:`topksvm.TopKLinearSVC`, which needs no Dask.
+
+        Returns
+        -------
+        model : TopKLinearSVC
+            Fitted, with the same parameters, weights, certificate and history.
+        """
+        check_is_fitted(self)
+        parameters = self.get_params(deep=False)
+        del parameters["local_epochs"]
+        model = TopKLinearSVC(**parameters)
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        del fitted["n_shards_"]
+        for name, value in fitted.items():
+            setattr(model, name, value)
+        return model

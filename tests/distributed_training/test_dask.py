@@ -1,0 +1,230 @@
+"""DaskTopKLinearSVC on a real cluster of two processes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from solvers.cases import make_data, make_objective
+
+from topksvm import TopKLinearSVC
+from topksvm.distributed import DaskTopKLinearSVC
+from topksvm.distributed._data import choose_epochs, place
+
+da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
+dd = pytest.importorskip("dask.dataframe", reason="needs topksvm[dask]")
+import dask  # noqa: E402
+import pandas as pd  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("client")
+OPTIONS = {"k": 2, "C": 0.02, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data(120, 6, 15)
+
+
+def dask_arrays(X, y, rows=35):
+    return da.from_array(X, chunks=(rows, -1)), da.from_array(y, chunks=rows)
+
+
+def check(model, X, y, C=0.02, **more):
+    """Assert that the certificate is true, and the optimum that of one machine."""
+    codes = np.searchsorted(model.classes_, y)
+    objective = make_objective(
+        "topk_hinge_alpha", model.k, 0.0, X, codes, C=C, bias=1.0 * model.fit_intercept, **more
+    )
+    W = np.hstack([model.coef_, model.intercept_[:, None]])
+    if not model.fit_intercept:
+        W = model.coef_
+    assert model.certificate_.primal == pytest.approx(objective.primal(W), rel=1e-6)
+    local = TopKLinearSVC(model.k, C=1.0, fit_intercept=model.fit_intercept, random_state=0).fit(
+        X, y, np.broadcast_to(C, y.shape)
+    )
+    assert -1e-9 <= model.certificate_.relative_gap <= 1e-3
+    assert model.certificate_.primal >= local.certificate_.dual * (1 - 1e-9)
+    assert model.certificate_.dual <= local.certificate_.primal * (1 + 1e-9)
+    return objective
+
+
+def test_fit_on_dask_arrays_and_history(data):
+    X, y = data
+    model = DaskTopKLinearSVC(**OPTIONS).fit(*dask_arrays(X, y))
+    check(model, X, y)
+    assert model.n_shards_ == 2
+    assert model.coef_.shape == (15, 6)
+    history = model.history_
+    assert [line["round"] for line in history] == list(range(1, len(history) + 1))
+    assert history[-1]["gap"] == model.certificate_.gap
+    assert model.n_iter_ == sum(line["local_passes"] for line in history)
+    assert {line["n_bytes"] for line in history} == {15 * 7 * (16 + 8)}
+    assert all(line["computation"] > 0 and line["n_lost"] == 0 for line in history)
+    again = DaskTopKLinearSVC(**OPTIONS).fit(*dask_arrays(X, y))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+def test_one_shard_and_other_parameters(data):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, len(y))
+    model = DaskTopKLinearSVC(
+        2, C=0.02, n_jobs=1, fit_intercept=False, class_weight={0: 2.0}, local_epochs=2
+    )
+    model.fit(*dask_arrays(X, y), da.from_array(weights, chunks=50))
+    assert model.n_shards_ == 1
+    check(model, X, y, C=0.02 * weights * np.where(y == 0, 2.0, 1.0))
+    balanced = DaskTopKLinearSVC(**OPTIONS, class_weight="balanced").fit(*dask_arrays(X, y))
+    sizes = np.bincount(y)
+    check(balanced, X, y, C=0.02 * len(y) / (15 * sizes[y]))
+
+
+def test_csr_chunks_and_float32(data):
+    X, y = data
+    X = np.where(np.abs(X) < 0.7, 0.0, X).astype(np.float32)
+    rows, labels = dask_arrays(X, y)
+    model = DaskTopKLinearSVC(**OPTIONS).fit(rows.map_blocks(sp.csr_matrix), labels)
+    check(model, sp.csr_array(X), y)
+    assert model.coef_.dtype == np.float32
+    scores = model.decision_function(rows.map_blocks(sp.csr_matrix)).compute()
+    np.testing.assert_allclose(scores, model.to_local().decision_function(X), rtol=1e-4, atol=1e-5)
+
+
+def test_dataframes_with_labels_of_any_kind(data):
+    X, y = data
+    names = np.array([f"class {label:02d}" for label in range(15)])
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(6)])
+    rows = dd.from_pandas(frame, npartitions=3)
+    labels = dd.from_pandas(pd.Series(names[y]), npartitions=3)
+    model = DaskTopKLinearSVC(**OPTIONS).fit(rows, labels)
+    check(model, X, names[y])
+    assert model.classes_.tolist() == names.tolist()
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert model.predict(rows).compute().tolist() == model.to_local().predict(frame).tolist()
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(rows.rename(columns={"f0": "g0"}))
+
+
+def test_lists_of_files_and_of_delayed_parts(data, tmp_path):
+    X, y = data
+    paths = []
+    for number, part in enumerate(np.array_split(X, 3)):
+        paths.append(tmp_path / f"{number}.npy")
+        np.save(paths[-1], part)
+    labels = [dask.delayed(part) for part in np.array_split(y, 3)]
+    first = DaskTopKLinearSVC(**OPTIONS).fit(paths, labels)
+    check(first, X, y)
+    parts = [dask.delayed(np.load)(path) for path in paths]
+    second = DaskTopKLinearSVC(**OPTIONS).fit(parts, labels)
+    np.testing.assert_array_equal(second.coef_, first.coef_)
+    with pytest.raises(ValueError, match=r"cannot read the part .*missing\.npy on a worker"):
+        DaskTopKLinearSVC(**OPTIONS).fit([*paths, tmp_path / "missing.npy"], [*labels, labels[0]])
+
+
+def test_partitions_that_are_empty_or_of_one_class(data):
+    X, y = data
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    rows = da.from_array(X, chunks=((8, 0, 100, 12), (3, 3)))  # The last: one class and a bit.
+    model = DaskTopKLinearSVC(**OPTIONS).fit(rows, y)
+    check(model, X, y)
+
+
+def test_unknown_and_mismatched_chunks(data):
+    X, y = data
+    rows, labels = dask_arrays(X, y)
+    keep = da.from_array(np.ones(len(y), bool), chunks=35)
+    model = DaskTopKLinearSVC(**OPTIONS).fit(rows[keep], labels[keep])
+    check(model, X, y)
+    other = DaskTopKLinearSVC(**OPTIONS).fit(rows, labels.rechunk(50))
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+    assert model.predict(rows[keep]).compute().shape == y.shape
+    with pytest.raises(ValueError, match=r"Part \d .* 35 rows but y has (30|40)"):
+        DaskTopKLinearSVC(**OPTIONS).fit(rows[keep], labels.rechunk(((30, 40, 35, 15),)))
+    with pytest.raises(ValueError, match="y has 1 parts but X has 4"):
+        DaskTopKLinearSVC(**OPTIONS).fit(rows[keep], y)
+    with pytest.raises(ValueError, match="y has 119 entries but X has 120 rows"):
+        DaskTopKLinearSVC(**OPTIONS).fit(rows, labels[:-1])
+
+
+def test_predictions_are_lazy_and_those_of_the_local_model(data):
+    X, y = data
+    rows, labels = dask_arrays(X, y)
+    model = DaskTopKLinearSVC(**OPTIONS).fit(rows.rechunk((35, 2)), labels)
+    local = model.to_local()
+    assert type(local) is TopKLinearSVC
+    assert local.certificate_ == model.certificate_
+    for lazy, eager in [
+        (model.predict(rows), local.predict(X)),
+        (model.predict_topk(rows.rechunk((50, 3))), local.predict_topk(X)),
+        (model.decision_function(rows), local.decision_function(X)),
+        (model.predict_topk(rows, 4, return_scores=True)[1], local.predict_topk(X, 4, True)[1]),
+    ]:
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == eager.shape
+        np.testing.assert_allclose(lazy.compute(), eager)
+        assert lazy.dtype == eager.dtype
+    assert model.score_topk(rows, labels) == local.score_topk(X, y)
+    np.testing.assert_array_equal(model.predict(X), local.predict(X))
+    with pytest.raises(ValueError, match=r"trained with 6 features"):
+        model.predict(rows[:, :4])
+
+
+def test_two_classes(data):
+    X, y = data
+    y = (y > 7).astype(int)
+    rows, labels = dask_arrays(X, y)
+    model = DaskTopKLinearSVC(C=0.02, random_state=0).fit(rows, labels)
+    scores = model.decision_function(rows)
+    assert scores.shape == (120,)
+    np.testing.assert_allclose(scores.compute(), model.to_local().decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "topk_entropy"}, "no dual step.*TopKLinearSVC"),
+        ({"solver": "lbfgs"}, "does not run on shards"),
+        ({"warm_start": True}, "warm_start = True is not possible"),
+        ({"k": 15}, "k = 15 but there are 15 classes"),
+        ({"dtype": int}, "must be float32, float64"),
+        ({"local_epochs": 0}, "local_epochs"),
+        ({"class_weight": {3: -1.0}}, "must be at least 0"),
+    ],
+)
+def test_parameters_that_cannot_be(data, options, message):
+    with pytest.raises(ValueError, match=message):
+        DaskTopKLinearSVC(**{"k": 2, **options}).fit(*dask_arrays(*data))
+
+
+def test_data_that_cannot_be(data):
+    X, y = data
+    rows, labels = dask_arrays(X, y)
+    model = DaskTopKLinearSVC(k=2)
+    with pytest.raises(TypeError, match=r"X is of type ndarray.*TopKLinearSVC"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=r"Part 1 of the data .*NaN"):
+        model.fit(da.where(da.arange(120, chunks=35)[:, None] == 40, np.nan, rows), labels)
+    with pytest.raises(ValueError, match="Part 1 of X is sparse but part 0 is not"):
+        model.fit([dask.delayed(X), dask.delayed(sp.csr_array)(X)], [dask.delayed(y)] * 2)
+    with pytest.raises(ValueError, match="Part 1 of X has 5 features but part 0 has 6"):
+        model.fit([dask.delayed(X), dask.delayed(X[:, :5])], [dask.delayed(y)] * 2)
+    with pytest.raises(ValueError, match="sample_weight has a value that is negative"):
+        model.fit(rows, labels, -np.ones(120))
+    with pytest.raises(ValueError, match="weights of all examples are zero"):
+        model.fit(rows, labels, np.zeros(120))
+    with pytest.raises(ValueError, match="has 1 class"):
+        model.fit(rows, da.zeros(120, dtype=int))
+    with pytest.raises(TypeError, match="list with a part of type ndarray"):
+        model.fit([X], [y])
+
+
+def test_placement_prefers_workers_that_have_the_rows():
+    groups, sizes = [[0, 1], [2], [3]], [10, 10, 20, 20]
+    holders = [["b"], ["b"], ["a"], ["a"]]
+    assert place(groups, sizes, holders, {"a": 1, "b": 1, "c": 2}) == ["b", "a", "c"]
+
+
+def test_local_epochs_balance_computing_and_communicating():
+    assert choose_epochs(10**6, 10**6, 10**7) == 1
+    assert choose_epochs(100, 10**6, 10**9) == 4
+    assert choose_epochs(1000, 10**6, 10**8) == 2

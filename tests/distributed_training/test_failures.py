@@ -1,0 +1,116 @@
+"""Workers that are killed in the middle of a fit, that come back, and that never were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from solvers.cases import make_data, make_objective
+
+from topksvm.distributed import DaskTopKLinearSVC, _estimator, _tasks, _team
+
+da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
+from dask.distributed import Client, LocalCluster  # noqa: E402
+
+
+@pytest.fixture
+def teams(monkeypatch):
+    """Return a list that receives the team of each fit."""
+    found = []
+
+    class Watched(_team.DaskTeam):
+        def __init__(self, *args):
+            super().__init__(*args)
+            found.append(self)
+            self.first_homes = list(self.homes)
+
+    monkeypatch.setattr(_estimator, "DaskTeam", Watched)
+    return found
+
+
+def kill(client, worker, after):
+    """Kill a worker with SIGKILL, after a while, in the background."""
+    pid = client.run(os.getpid, workers=[worker])[worker]
+    timer = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+def fit_and_kill(client, teams, monkeypatch, at_round, n_killed=1):
+    """Fit with workers that are killed while the round after `at_round` runs."""
+    X, y = make_data(400, 30, 15)
+    timers = []
+
+    def report(passes, seconds, gap):  # noqa: ARG001
+        if len(timers) < n_killed and (team := teams[0]).version >= at_round:
+            timers.extend(kill(client, home, 0.01) for home in team.homes[:n_killed])
+
+    monkeypatch.setattr(_estimator, "print_progress", report)
+    model = DaskTopKLinearSVC(k=2, C=0.01, tol=1e-5, random_state=0, verbose=1)
+    model.fit(da.from_array(X, chunks=(90, -1)), y)
+    assert len(timers) == n_killed
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=0.01, bias=1.0)
+    W = np.hstack([model.coef_, model.intercept_[:, None]])
+    assert model.certificate_.relative_gap <= 1e-5
+    assert model.certificate_.primal == pytest.approx(objective.primal(W), rel=1e-9)
+    return model
+
+
+def lost_in(model):
+    return [line["round"] - 1 for line in model.history_ if line["n_lost"]]
+
+
+def test_a_worker_is_killed_and_its_shard_goes_on_from_the_snapshot(client, teams, monkeypatch):
+    model = fit_and_kill(client, teams, monkeypatch, at_round=7)
+    (place,) = lost_in(model)
+    history = model.history_
+    assert history[place]["n_lost"] == 1
+    assert history[place]["dual"] > 0.9 * history[place - 1]["dual"]
+    (team,) = teams
+    assert team.first_homes[0] not in team.homes
+    assert team.homes[1] == team.first_homes[1]
+
+
+def test_all_workers_are_killed_and_nothing_was_kept(client, teams, monkeypatch):
+    """New ones come up, are used, and the fit starts from zero."""
+    client.wait_for_workers(2)
+    monkeypatch.setattr(_team, "SNAPSHOT_BYTES", 0)
+    model = fit_and_kill(client, teams, monkeypatch, at_round=3, n_killed=2)
+    assert sum(line["n_lost"] for line in model.history_) == 2
+    (team,) = teams
+    assert not set(team.first_homes) & set(team.homes)
+
+
+def test_nothing_stays_on_the_workers(client):
+    client.wait_for_workers(2)
+    X, y = make_data(60, 5, 7)
+    DaskTopKLinearSVC(C=0.01).fit(da.from_array(X, chunks=(20, -1)), y)
+    assert not any(client.run(lambda: len(_tasks._SHARDS)).values())
+    with pytest.raises(ValueError, match="contains NaN"):
+        DaskTopKLinearSVC(C=0.01).fit(da.from_array(X * np.nan, chunks=(20, -1)), y)
+    assert not any(client.run(lambda: len(_tasks._SHARDS)).values())
+
+
+def test_a_cluster_without_workers():
+    X, y = make_data(60, 5, 7)
+    cluster = LocalCluster(n_workers=0, processes=False, dashboard_address=":0")
+    with (
+        cluster,
+        Client(cluster),
+        pytest.raises(ValueError, match="has no workers; start some"),
+    ):
+        DaskTopKLinearSVC().fit(da.from_array(X, chunks=(20, -1)), y)
+
+
+def test_no_client(monkeypatch):
+    import dask.distributed
+
+    def no_client():
+        raise ValueError("No global client found and no address provided")
+
+    monkeypatch.setattr(dask.distributed, "get_client", no_client)
+    with pytest.raises(ValueError, match="There is no Dask client; make one before fit"):
+        DaskTopKLinearSVC().fit(da.zeros((5, 2)), da.zeros(5))
