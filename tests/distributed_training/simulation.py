@@ -19,7 +19,7 @@ def split(n, K, *, seed=0):
 class Simulation:
     """A run of CoCoA+ on the problem of an :class:`Objective`."""
 
-    def __init__(self, objective, parts, *, epochs=1, goes_on=True, **options):
+    def __init__(self, objective, parts, *, passes=4, goes_on=True, **options):
         self.objective, self.parts = objective, parts
         loss = make_loss(objective.name, objective.k, objective.smoothing)
         n_shards = max(1, sum(len(part) > 0 for part in parts))
@@ -39,7 +39,7 @@ class Simulation:
             for seed, part in enumerate(parts)
         ]
         self.team = LocalTeam(self.shards, can_go_on=goes_on and can_go_on(loss))
-        self.cocoa = CoCoA(self.team, SDCAOptions(**options), epochs)
+        self.cocoa = CoCoA(self.team, SDCAOptions(**options), passes)
 
     def run(self):
         return self.cocoa.run()

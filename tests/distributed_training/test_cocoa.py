@@ -81,8 +81,8 @@ def test_the_optimum_is_the_same_for_any_partition(name):
         "one of a single example": [np.arange(20), np.array([20])],
     }
     for parts in partitions.values():
-        simulation = Simulation(objective, parts, tol=1e-6)
-        assert check(simulation, simulation.run(), 1e-6) == pytest.approx(found, rel=2e-6)
+        simulation = Simulation(objective, parts, passes=1, tol=1e-5)
+        assert check(simulation, simulation.run(), 1e-5) == pytest.approx(found, rel=2e-5)
 
 
 @any_number_of_shards
@@ -132,7 +132,7 @@ def test_one_shard_is_the_serial_solver():
     serial = make_sdca(objective)
     assert serial.use_active
     for _ in range(4):
-        standing = simulation.team.round(Order())
+        standing = simulation.team.round(Order(passes=11))
         serial.full_pass()
         serial._active_passes()
         assert standing.dual == pytest.approx(serial.dual, rel=1e-11)
@@ -184,7 +184,7 @@ def test_interrupted_runs_end_with_a_certificate(rounds, monkeypatch):
     solve = Shard.solve
 
     def interrupted(shard, weights, order):
-        if shard is simulation.shards[1] and simulation.cocoa.n_rounds == rounds and order.epochs:
+        if shard is simulation.shards[1] and simulation.cocoa.n_rounds == rounds and order.passes:
             raise KeyboardInterrupt
         return solve(shard, weights, order)
 

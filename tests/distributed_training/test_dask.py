@@ -9,7 +9,7 @@ from solvers.cases import make_data, make_objective
 
 from topksvm import TopKLinearSVC
 from topksvm.distributed import DaskTopKLinearSVC
-from topksvm.distributed._data import choose_epochs, place
+from topksvm.distributed._data import choose_passes, place
 
 da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
 dd = pytest.importorskip("dask.dataframe", reason="needs topksvm[dask]")
@@ -68,7 +68,7 @@ def test_one_shard_and_other_parameters(data):
     X, y = data
     weights = np.random.default_rng(0).uniform(0.0, 2.0, len(y))
     model = DaskTopKLinearSVC(
-        2, C=0.02, n_jobs=1, fit_intercept=False, class_weight={0: 2.0}, local_epochs=2
+        2, C=0.02, n_jobs=1, fit_intercept=False, class_weight={0: 2.0}, local_passes=2
     )
     model.fit(*dask_arrays(X, y), da.from_array(weights, chunks=50))
     assert model.n_shards_ == 1
@@ -187,7 +187,7 @@ def test_two_classes(data):
         ({"warm_start": True}, "warm_start = True is not possible"),
         ({"k": 15}, "k = 15 but there are 15 classes"),
         ({"dtype": int}, "must be float32, float64"),
-        ({"local_epochs": 0}, "local_epochs"),
+        ({"local_passes": 0}, "local_passes"),
         ({"class_weight": {3: -1.0}}, "must be at least 0"),
     ],
 )
@@ -224,7 +224,7 @@ def test_placement_prefers_workers_that_have_the_rows():
     assert place(groups, sizes, holders, {"a": 1, "b": 1, "c": 2}) == ["b", "a", "c"]
 
 
-def test_local_epochs_balance_computing_and_communicating():
-    assert choose_epochs(10**6, 10**6, 10**7) == 1
-    assert choose_epochs(100, 10**6, 10**9) == 4
-    assert choose_epochs(1000, 10**6, 10**8) == 2
+def test_local_passes_balance_computing_and_communicating():
+    assert choose_passes(10**6, 2048, 1000, 5, 10**7) == 2
+    assert choose_passes(100, 2048, 1000, 5, 10**9) == 4
+    assert choose_passes(20_000, 2048, 1000, 5, 10**8 // 2) == 3

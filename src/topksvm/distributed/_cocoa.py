@@ -126,9 +126,9 @@ class RoundCheck(Check):
 class CoCoA(Run):
     """One run: rounds until the gap is within tol or the budget is used up."""
 
-    def __init__(self, team: Team, options: SDCAOptions, epochs: int = 1) -> None:
+    def __init__(self, team: Team, options: SDCAOptions, local_passes: int = 4) -> None:
         super().__init__(options.tol)
-        self.team, self.options, self.epochs = team, options, epochs
+        self.team, self.options, self.local_passes = team, options, local_passes
         self.duals = None  # type: ignore[assignment]  # They stay where they are.
         self.n_rounds = 0
         self.reach = 4.0
@@ -137,7 +137,7 @@ class CoCoA(Run):
 
     def certify(self) -> Certificate:
         """Certify the duals as they are."""
-        return self.round(Order(epochs=0))
+        return self.round(Order(passes=0))
 
     def round(self, order: Order) -> Certificate:
         """Make a round and record its certificate."""
@@ -205,8 +205,7 @@ class CoCoA(Run):
             goes_on = self.team.can_go_on and self.team.n_shards > 1
             certificate = self.round(
                 Order(
-                    self.epochs,
-                    options.max_iter - self.n_passes,
+                    min(self.local_passes, options.max_iter - self.n_passes),
                     options.max_time - self.elapsed,
                     self.reach if goes_on else 0.0,
                 )

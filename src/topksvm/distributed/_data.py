@@ -20,8 +20,11 @@ BANDWIDTH = 1e9
 SPEED = 2e10
 """Multiplications per second in a pass on one thread."""
 
-MAX_EPOCHS = 4
-"""Local epochs in a round, at most: beyond that a shard solves its own problem, not the whole."""
+MAX_PASSES = 4
+"""Passes of a shard in a round, at most; beyond that it solves its own problem, not the whole."""
+
+ALONE = 11
+"""Passes between two certificates if there is one shard, as on one machine."""
 
 
 class DaskData:
@@ -109,12 +112,15 @@ def place(
     return homes
 
 
-def choose_epochs(n_rows: int, n_weights: int, n_bytes: int) -> int:
-    """Return the local epochs of a round for which computing takes as long as communicating.
+def choose_passes(n_rows: int, d: int, m: int, k: int, n_bytes: int) -> int:
+    """Return the passes of a shard in a round for which computing takes as long as communicating.
 
-    From the sizes alone, with the constants above, and not by the clock: a fit can be repeated. A
-    shard stops earlier when an epoch gains little.
+    One full pass and one active pass do most of what a shard can do in a round: the caution that
+    many shards need decides how many rounds there are. Further ones are active passes, which look
+    at about ``k + 8`` of the `m` classes, for as long as the network would take anyway.
+
+    From the sizes alone, with the constants above, and not by the clock: a fit can be repeated.
     """
     communication = LATENCY + n_bytes / BANDWIDTH
-    computation = n_rows * n_weights / SPEED
-    return int(np.clip(round(communication / max(computation, 1e-9)), 1, MAX_EPOCHS))
+    active_pass = n_rows * d * min(m, k + 8) / SPEED
+    return int(np.clip(1 + communication / max(active_pass, 1e-9), 2, MAX_PASSES))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from topksvm.distributed._blocks import labels_of
 from topksvm.distributed._checks import check_supported, current_client, supported_dtype
 from topksvm.distributed._cocoa import CoCoA
-from topksvm.distributed._data import DaskData, choose_epochs
+from topksvm.distributed._data import ALONE, DaskData, choose_passes
 from topksvm.distributed._lazy import LazyPredictions
 from topksvm.distributed._model import bytes_of_round
 from topksvm.distributed._parts import is_dask_frame
@@ -44,8 +44,8 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     size of the weights travel, once per round. It runs on the current client, that is on the last
     ``dask.distributed.Client`` that was made, and goes on if workers are lost.
 
-    A worker needs memory for its rows (twice while they arrive, if they come in several parts),
-    about 40 bytes per example for the duals, and eight arrays of the size of the weights per
+    A worker needs memory for its rows (twice while they arrive, if they come in several parts), a
+    few hundred bytes per example for the duals, and eight arrays of the size of the weights per
     thread. The client keeps a copy of the duals, up to 256 MB: a shard that is lost starts from
     it, or from zero where there is none.
 
@@ -84,9 +84,10 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         The order in which examples are visited. A fit can be repeated with as many shards.
     verbose : int
         1: show the gap after each round.
-    local_epochs : int, optional
-        Full passes of each shard in a round, and the active passes that follow them. By default as
-        many as take about the time of the communication of a round, from 1 to 4.
+    local_passes : int, optional
+        Passes of each shard over its examples in a round, at most; the first looks at all classes,
+        the others at those in play. By default as many as take about the time of the communication
+        of a round, from 2 to 4, and up to 11 if there is but one shard.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TopKLinearSVC._parameter_constraints,
-        "local_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "local_passes": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -152,7 +153,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        local_epochs: int | None = None,
+        local_passes: int | None = None,
     ) -> None:
         super().__init__(
             k,
@@ -172,7 +173,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             random_state=random_state,
             verbose=verbose,
         )
-        self.local_epochs = local_epochs
+        self.local_passes = local_passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskTopKLinearSVC:
         """Train the model on the current Dask client.
@@ -201,7 +202,8 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         data = DaskData(client, token, X, y, sample_weight, dtype)
         self._note_features(X, data.surveys[0].d)
         self.classes_, sums = labels_of(data.surveys)
-        check_classification_targets(self.classes_)
+        # Several times: a y in which every value occurs once is taken for a regression.
+        check_classification_targets(np.tile(self.classes_, 4))
         self._check_classes(self.classes_)
         homes = data.place(self.n_jobs)
         setting = Setting(
@@ -223,13 +225,16 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     def _solve(self, team: DaskTeam, data: DaskData) -> Result:
         order, n_workers = Order(reach=1.0), len(set(team.homes))
         n_bytes = bytes_of_round(team.size, team.setting.dtype, n_workers, order)
-        auto = choose_epochs(data.rows_of_largest_shard(), team.size, n_bytes)
+        d, m = data.surveys[0].d, self.classes_.size
+        auto = choose_passes(data.rows_of_largest_shard(), d, m, self.k, n_bytes)
+        if team.n_shards == 1:
+            auto = ALONE
         options = SDCAOptions(
             self.tol, self.max_iter, np.inf if self.max_time is None else float(self.max_time)
         )
         with closing(team):
             team.start()
-            run = CoCoA(team, options, auto if self.local_epochs is None else self.local_epochs)
+            run = CoCoA(team, options, auto if self.local_passes is None else self.local_passes)
             return run.run(print_progress if self.verbose else None)
 
     def _weights_by_class(self, sums: Array) -> Array:
@@ -262,7 +267,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         """
         check_is_fitted(self)
         parameters = self.get_params(deep=False)
-        del parameters["local_epochs"]
+        del parameters["local_passes"]
         model = TopKLinearSVC(**parameters)
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         del fitted["n_shards_"]

@@ -39,20 +39,17 @@ from topksvm.solvers._sdca import SDCA, SDCAOptions
 
 Floats = NDArray[np.floating[Any]]
 
-FADING = 0.1
-"""Share of the gain of the first local epoch below which the next one is left to another round."""
-
 
 @dataclass(frozen=True)
 class Order:
-    """What the shards are to do in a round: so many epochs, at most so many passes or seconds.
+    """What the shards are to do in a round: at most so many passes over their examples, or seconds.
 
-    With `reach` above 0 they also say how far each example could go on in the direction of the last
-    two rounds, at most `reach` times.
+    The first pass is a full one; the others are active ones for as long as they pay, or full ones
+    where all classes are always in play. With `reach` above 0 the shards also say how far each
+    example could go on in the direction of the last two rounds, at most `reach` times.
     """
 
-    epochs: int = 1
-    passes: int = 1 << 60
+    passes: int = 4
     seconds: float = np.inf
     reach: float = 0.0
 
@@ -101,13 +98,15 @@ class Contribution:
 class LocalSDCA(SDCA):
     """A run whose weights are those of the duals of all shards, not of its own."""
 
-    def epoch(self) -> float:
-        """Make a full pass and the active passes that pay; return the gain in the dual."""
-        before = self.dual
-        self.full_pass()
-        if self.use_active:
+    def improve(self, passes: int) -> None:
+        """Make a full pass, if any, and others after it."""
+        if self.use_active and passes > 1:
+            self.full_pass()
             self._active_passes()
-        return self.dual - before
+            return
+        for done in range(passes):
+            if done == 0 or self.elapsed < self.options.max_time:
+                self.full_pass()
 
 
 class Shard:
@@ -134,7 +133,7 @@ class Shard:
         examples = problem.examples._replace(C=self.sigma * problem.examples.C)
         start = None if duals is None else duals._replace(values=self.sigma * duals.values)
         scaled = replace(problem, examples=examples)
-        self.solver = LocalSDCA(loss, scaled, SDCAOptions(seed=seed), start)
+        self.solver = LocalSDCA(loss, scaled, SDCAOptions(max_iter=1 << 60, seed=seed), start)
         self.before: Duals | None = None
         self.last_start: Duals | None = None
         self.steps = np.empty(problem.n)
@@ -145,17 +144,12 @@ class Shard:
         solver, start, done = self.solver, time.perf_counter(), self.solver.n_passes
         solver.options = replace(
             solver.options,
-            max_iter=done + order.passes,
+            max_active=order.passes - 1,
             max_time=solver.elapsed + order.seconds,
         )
         self._remember(order)
         solver.weights[...] = weights
-        first = 0.0
-        for _ in range(order.epochs):
-            gain = solver.epoch()
-            first = max(first, gain)
-            if gain <= FADING * first or solver.n_passes - done >= order.passes:
-                break
+        solver.improve(order.passes)
         sums = self.contribution()
         if order.reach > 0.0:
             sums = self._with_direction(sums, order.reach)
