@@ -125,6 +125,38 @@ def test_the_dual_rises_by_at_least_the_gains_of_the_shards(K):
         dual = standing.dual
 
 
+def test_a_round_with_too_little_caution_is_taken_back():
+    X, y = make_data(60, 3, 12)
+    objective = make_objective("topk_hinge_beta", 2, 0.0, np.abs(X) + 2.0, y, C=1.0)
+    simulation = Simulation(objective, split(60, 7), tol=1e-3, max_iter=10_000)
+    cocoa = simulation.cocoa
+    for _ in range(30):
+        last = cocoa.round(Order(reach=2.0))
+    weights = simulation.team.weights()
+    cocoa.caution = 1.0
+    assert cocoa.round(Order(reach=2.0, caution=1.0)) is last
+    assert cocoa.must_undo
+    np.testing.assert_array_equal(simulation.team.weights(), weights)
+    assert cocoa.round(Order(passes=0, undo=True)).dual == pytest.approx(last.dual, rel=1e-12)
+    assert [line.is_rejected for line in cocoa.history[-3:]] == [False, True, False]
+    cocoa.caution = 1.0
+    result = simulation.run()
+    assert result.history[-1].caution > 2.0
+    check(simulation, result, 1e-3)
+    for line, later in pairwise(result.history):
+        assert later.dual >= line.dual * (1 - 1e-12)
+
+
+def test_shards_with_little_in_common_need_little_caution():
+    X, y = make_data(80, 200, 12)
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=0.01)
+    simulation = Simulation(objective, split(80, 8), tol=1e-5)
+    result = simulation.run()
+    check(simulation, result, 1e-5)
+    assert result.history[0].caution == 8.0
+    assert result.history[-1].caution < 4.0
+
+
 def test_one_shard_is_the_serial_solver():
     X, y = make_data(120, 6, 20)
     objective = make_objective("topk_hinge_alpha", 3, 0.0, X, y, C=0.3)

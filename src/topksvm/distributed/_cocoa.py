@@ -47,6 +47,9 @@ class Team(Protocol):
     def round(self, order: Order) -> Standing:
         """Have all shards carry out the order, and certify where that has led."""
 
+    def reject(self) -> None:
+        """Return to the model before the last round, which the next order will undo."""
+
     def enlarge(self, factor: float) -> Standing:
         """Certify the model with weights that are larger than those of the duals.
 
@@ -65,7 +68,9 @@ class LocalTeam:
         self.n_shards = len(self.shards)
         self.can_go_on = can_go_on
         self.problem = self.shards[0].solver.problem
-        self.model = self.judged = start_model(self.problem.shape, self.problem.dtype)
+        self.model = self.judged = self.previous = start_model(
+            self.problem.shape, self.problem.dtype
+        )
 
     def round(self, order: Order) -> Standing:
         """See the protocol."""
@@ -76,8 +81,12 @@ class LocalTeam:
         size, dtype = model.weights.size, model.weights.dtype
         n_bytes = bytes_of_round(size, dtype, self.n_shards, order)
         standing = self._standing(model, SCALES, n_bytes)
-        self.model = self.judged = model
+        self.previous, self.model, self.judged = self.model, model, model
         return standing
+
+    def reject(self) -> None:
+        """See the protocol."""
+        self.model = self.judged = self.previous
 
     def enlarge(self, factor: float) -> Standing:
         """See the protocol."""
@@ -113,6 +122,10 @@ class RoundCheck(Check):
         Seconds in it: those of the slowest shard, and the rest.
     n_lost : int
         Shards that had to be rebuilt in it.
+    caution : float
+        ``sigma``: from 1 to the number of shards.
+    is_rejected : bool
+        Whether the round was taken back, so that the certificate is still that of the one before.
     """
 
     round: int
@@ -121,6 +134,8 @@ class RoundCheck(Check):
     computation: float
     communication: float
     n_lost: int
+    caution: float
+    is_rejected: bool
 
 
 class CoCoA(Run):
@@ -132,6 +147,8 @@ class CoCoA(Run):
         self.duals = None  # type: ignore[assignment]  # They stay where they are.
         self.n_rounds = 0
         self.reach = 4.0
+        self.caution = float(team.n_shards)
+        self.must_undo = False
         self.final: Floats | None = None
         self.last_time = 0.0
 
@@ -142,8 +159,14 @@ class CoCoA(Run):
     def round(self, order: Order) -> Certificate:
         """Make a round and record its certificate."""
         standing = self.team.round(order)
+        caution = float(self.team.n_shards) if order.caution is None else order.caution
         self.n_rounds += 1
         self.n_passes += standing.passes
+        self.must_undo = order.caution is not None and self._is_overshoot(standing)
+        if self.must_undo:
+            self.team.reject()
+            self._record(self.certificate, standing, caution)
+            return self.certificate
         if order.reach > 0.0:
             self._learn_reach(standing.share)
         candidates = standing.certificates()
@@ -151,10 +174,28 @@ class CoCoA(Run):
         best = int(np.argmin([candidate.primal for candidate in candidates]))
         if candidates[best].relative_gap <= self.tol < certificate.relative_gap:
             certificate = self.team.enlarge(float(SCALES[best])).certificates()[0]
-        self._record(certificate, standing)
+        self._record(certificate, standing, caution)
         return certificate
 
-    def _record(self, certificate: Certificate, standing: Standing) -> None:
+    def _is_overshoot(self, standing: Standing) -> bool:
+        """Learn how much caution it takes; return whether the dual fell for want of it.
+
+        With as much caution as there are shards the dual rises by at least what the shards gain.
+        If it rises by more, they get in each other's way less than that.
+        """
+        if not self.is_certified or standing.n_lost:
+            return False
+        rise, most = standing.plain_dual - self.certificate.dual, float(self.team.n_shards)
+        if rise < 0.0 and self.caution < most:
+            self.caution = min(most, 2.0 * self.caution)
+            return True
+        if rise < standing.gain:
+            self.caution = min(most, 1.5 * self.caution)
+        elif rise > 1.2 * standing.gain:
+            self.caution = max(1.0, 0.8 * self.caution)
+        return False
+
+    def _record(self, certificate: Certificate, standing: Standing, caution: float) -> None:
         if certificate.relative_gap < -1e-9:
             raise RuntimeError(
                 f"The duality gap is negative: {certificate}. This is a bug in topksvm; please "
@@ -175,6 +216,8 @@ class CoCoA(Run):
                 standing.computation,
                 max(0.0, now - self.last_time - standing.computation),
                 standing.n_lost,
+                caution,
+                self.must_undo,
             )
         )
         self.last_time = now
@@ -208,6 +251,8 @@ class CoCoA(Run):
                     min(self.local_passes, options.max_iter - self.n_passes),
                     options.max_time - self.elapsed,
                     self.reach if goes_on else 0.0,
+                    self.caution if goes_on else None,
+                    self.must_undo,
                 )
             )
             if report is not None:

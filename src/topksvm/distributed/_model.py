@@ -30,6 +30,10 @@ class Model:
         How far the duals went on in the direction of the last two rounds.
     passes, seconds : int, float
         See :class:`Contribution`.
+    plain_dual : float
+        The dual objective before they went on.
+    gain : float
+        By how much the shards have improved their own problems.
     """
 
     weights: Floats
@@ -38,6 +42,8 @@ class Model:
     share: float = 0.0
     passes: int = 0
     seconds: float = 0.0
+    plain_dual: float = 0.0
+    gain: float = 0.0
 
     def times(self, factor: float) -> Model:
         """Return the model with larger weights, for the same duals."""
@@ -53,6 +59,8 @@ class Model:
             self.passes,
             self.seconds + seconds,
             n_bytes,
+            plain_dual=self.plain_dual,
+            gain=self.gain,
         )
 
 
@@ -74,7 +82,7 @@ def conclude(total: Contribution, dtype: Any) -> Model:
     most the whole of it is added.
     """
     exact, share = total.weights, 0.0
-    dual = total.dual - 0.5 * float(np.vdot(exact, exact))
+    dual = plain = total.dual - 0.5 * float(np.vdot(exact, exact))
     if total.direction is not None:
         slope = total.slope - float(np.vdot(exact, total.direction))
         curvature = total.curvature + float(np.vdot(total.direction, total.direction))
@@ -82,7 +90,7 @@ def conclude(total: Contribution, dtype: Any) -> Model:
             share = min(1.0, slope / curvature)
             exact = exact + share * total.direction
             dual += share * (slope - 0.5 * share * curvature)
-    return _model(exact, dtype, dual, share, total.passes, total.seconds)
+    return _model(exact, dtype, dual, share, total.passes, total.seconds, plain, total.gain)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,8 @@ class Standing:
     computation: float = 0.0
     n_bytes: int = 0
     n_lost: int = 0
+    plain_dual: float = 0.0
+    gain: float = 0.0
 
     def certificates(self) -> list[Certificate]:
         """Return a certificate for each scale; that of the first, 1, is exact."""

@@ -83,7 +83,7 @@ class DaskTeam:
         self.can_go_on = can_go_on(setting.loss)
         self.size = (data.surveys[0].d + (setting.bias != 0.0)) * setting.classes.size
         self.n_submitted = 0
-        self.version = self.judged = self.n_versions = 0
+        self.version = self.judged = self.previous = self.n_versions = 0
         self.snapshots: list[Duals | None] = [None] * self.n_shards
         self.rounds_since_snapshot = 0
         self.duals_bytes = 0
@@ -100,6 +100,10 @@ class DaskTeam:
         standing: Standing = self._repeat(lambda: self._round(order))
         self._keep_snapshots()
         return replace(standing, n_lost=self.n_lost)
+
+    def reject(self) -> None:
+        """See the protocol."""
+        self.version = self.judged = self.previous
 
     def enlarge(self, factor: float) -> Standing:
         """See the protocol."""
@@ -138,7 +142,7 @@ class DaskTeam:
         new = self._new_version()
         parts = self._on_all("evaluate", _tasks.evaluate, new, model, SCALES)
         standing = self._judge(parts, new, n_bytes)
-        self.version = new
+        self.previous, self.version = self.version, new
         return standing
 
     def _new_version(self) -> int:
