@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from solvers.cases import make_data, make_objective
 
 from topksvm import TopKLinearSVC
@@ -104,7 +107,7 @@ def test_dataframes_with_labels_of_any_kind(data):
         model.predict(rows.rename(columns={"f0": "g0"}))
 
 
-def test_lists_of_files_and_of_delayed_parts(data, tmp_path):
+def test_lists_of_files_delayed_parts_and_futures(client, data, tmp_path):
     X, y = data
     paths = []
     for number, part in enumerate(np.array_split(X, 3)):
@@ -116,6 +119,8 @@ def test_lists_of_files_and_of_delayed_parts(data, tmp_path):
     parts = [dask.delayed(np.load)(path) for path in paths]
     second = DaskTopKLinearSVC(**OPTIONS).fit(parts, labels)
     np.testing.assert_array_equal(second.coef_, first.coef_)
+    third = DaskTopKLinearSVC(**OPTIONS).fit(client.scatter(np.array_split(X, 3)), labels)
+    np.testing.assert_array_equal(third.coef_, first.coef_)
     with pytest.raises(ValueError, match=r"cannot read the part .*missing\.npy on a worker"):
         DaskTopKLinearSVC(**OPTIONS).fit([*paths, tmp_path / "missing.npy"], [*labels, labels[0]])
 
@@ -164,6 +169,10 @@ def test_predictions_are_lazy_and_those_of_the_local_model(data):
         np.testing.assert_allclose(lazy.compute(), eager)
         assert lazy.dtype == eager.dtype
     assert model.score_topk(rows, labels) == local.score_topk(X, y)
+    assert model.score(rows, labels) == local.score(X, y)
+    assert clone(model).get_params() == model.get_params()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(rows).compute(), local.predict(X))
     np.testing.assert_array_equal(model.predict(X), local.predict(X))
     with pytest.raises(ValueError, match=r"trained with 6 features"):
         model.predict(rows[:, :4])
@@ -227,4 +236,4 @@ def test_placement_prefers_workers_that_have_the_rows():
 def test_local_passes_balance_computing_and_communicating():
     assert choose_passes(10**6, 2048, 1000, 5, 10**7) == 2
     assert choose_passes(100, 2048, 1000, 5, 10**9) == 4
-    assert choose_passes(20_000, 2048, 1000, 5, 10**8 // 2) == 3
+    assert choose_passes(20_000, 2048, 1000, 5, 2 * 10**8) == 3

@@ -11,13 +11,13 @@ import numpy as np
 from topksvm.distributed._blocks import Survey, check_surveys, group_blocks, read_block, survey
 from topksvm.distributed._parts import import_dask, parts_of_column, parts_of_rows
 
-LATENCY = 0.02
+LATENCY = 0.03
 """Seconds that a round of tasks takes in which nothing is computed and nothing sent."""
 
 BANDWIDTH = 1e9
 """Bytes per second between workers: 10 Gbit/s, with something lost."""
 
-SPEED = 2e10
+SPEED = 5e9
 """Multiplications per second in a pass on one thread."""
 
 MAX_PASSES = 4

@@ -181,8 +181,8 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         Parameters
         ----------
         X : dask array, dask dataframe, or list of parts
-            The examples, in chunks that are dense or CSR. The parts of a list are delayed, or paths
-            of ``.npy`` files, which workers map into memory and need not have room for.
+            The examples, in chunks that are dense or CSR. The parts of a list are delayed, futures,
+            or paths of ``.npy`` files, which workers map into memory and need not have room for.
         y : as X, or array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : as y, optional

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-KINDS = "a dask array, a dask dataframe, or a list of parts that are delayed or paths of .npy files"
+KINDS = (
+    "a dask array, a dask dataframe, or a list of parts that are delayed, futures, or paths of "
+    ".npy files"
+)
 
 
 def import_dask() -> Any:
@@ -102,8 +105,8 @@ def _delayed_part(part: Any, name: str) -> Any:
     if hasattr(part, "dask") or isinstance(part, dask.distributed.Future):
         return dask.delayed(part)
     raise TypeError(
-        f"{name} is a list with a part of type {type(part).__name__}; each must be delayed or the "
-        "path of a .npy file. Put arrays into dask.array.from_array instead."
+        f"{name} is a list with a part of type {type(part).__name__}; each must be delayed, a "
+        "future, or the path of a .npy file. Put arrays into dask.array.from_array instead."
     )
 
 

@@ -113,14 +113,13 @@ def _in_process(X: Array, y: Array, C: float, k: int, n_jobs: int, tol: float) -
 
 def _on_dask(X: Array, y: Array, C: float, k: int, n_workers: int, tol: float) -> DistributedSpeed:
     dask: Any = import_dask()
-    size = -(-len(y) // n_workers)
     cluster = dask.distributed.LocalCluster(
         n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, dask.distributed.Client(cluster) as client:
-        order = np.random.default_rng(0).permutation(len(y))
-        rows = client.persist(dask.array.from_array(X[order], chunks=(size, -1)))
-        labels = client.persist(dask.array.from_array(y[order], chunks=size))
+        parts = np.array_split(np.random.default_rng(0).permutation(len(y)), n_workers)
+        rows = client.scatter([X[part] for part in parts])
+        labels = client.scatter([y[part] for part in parts])
         model = DaskTopKLinearSVC(k, C=C, tol=tol, fit_intercept=False, random_state=0)
         model.set_params(max_iter=10).fit(rows, labels)  # Compiles.
         start = time.perf_counter()
