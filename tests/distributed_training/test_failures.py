@@ -84,6 +84,21 @@ def test_all_workers_are_killed_and_nothing_was_kept(client, teams, monkeypatch)
     assert not set(team.first_homes) & set(team.homes)
 
 
+def test_a_worker_is_killed_before_its_shard_is_built(client, monkeypatch):
+    client.wait_for_workers(2)
+    start = _team.DaskTeam.start
+
+    def kill_and_start(team):
+        kill(client, team.homes[0], 0.0).join()
+        start(team)
+
+    monkeypatch.setattr(_team.DaskTeam, "start", kill_and_start)
+    X, y = make_data(60, 5, 7)
+    model = DaskTopKLinearSVC(C=0.01).fit(da.from_array(X, chunks=(30, -1)), y)
+    assert model.certificate_.relative_gap <= 1e-3
+    assert model.n_shards_ == 2
+
+
 def test_nothing_stays_on_the_workers(client):
     client.wait_for_workers(2)
     X, y = make_data(60, 5, 7)

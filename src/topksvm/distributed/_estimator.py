@@ -182,7 +182,8 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         ----------
         X : dask array, dask dataframe, or list of parts
             The examples, in chunks that are dense or CSR. The parts of a list are delayed, futures,
-            or paths of ``.npy`` files, which workers map into memory and need not have room for.
+            or paths of ``.npy`` files. A shard that is one such file is mapped into memory, and
+            need not fit; parts that share a shard are joined in memory.
         y : as X, or array-like of shape (n_samples,)
             Their labels, of any type.
         sample_weight : as y, optional

@@ -51,6 +51,12 @@ class Entry:
     lock: Any
     last_used: float
 
+    def model(self, version: int) -> Model:
+        """Return the model of that number."""
+        if version not in self.models:
+            raise ShardLostError(f"model {version}")
+        return self.models[version]
+
     def keep(self, version: int, model: Model) -> None:
         """Keep a model, and the one before it: that may yet turn out to be the last."""
         self.models = dict(sorted({**self.models, version: model}.items())[-2:])
@@ -139,7 +145,7 @@ def _using(token: str, number: int) -> Iterator[Entry]:
 def solve(token: str, number: int, version: int, order: Order) -> Contribution:
     """Carry out the order on the shard, from the model of that number."""
     with _using(token, number) as entry:
-        return entry.shard.solve(entry.models[version].weights, order)
+        return entry.shard.solve(entry.model(version).weights, order)
 
 
 @on_one_thread
@@ -171,7 +177,7 @@ def evaluate_larger(
     """Return the losses at `factor` times the weights of the model `old`, and keep them."""
     with _using(token, number) as entry:
         start = time.perf_counter()
-        return _evaluation(entry, version, entry.models[old].times(factor), scales, start)
+        return _evaluation(entry, version, entry.model(old).times(factor), scales, start)
 
 
 def _evaluation(
@@ -188,9 +194,7 @@ def _evaluation(
 def fetch(token: str, number: int, version: int) -> Floats:
     """Return the weights of the model of that number."""
     with _using(token, number) as entry:
-        if version not in entry.models:
-            raise ShardLostError(f"model {version} of shard {number} of fit {token}")
-        return entry.models[version].weights
+        return entry.model(version).weights
 
 
 def snapshot(token: str, number: int) -> Duals:

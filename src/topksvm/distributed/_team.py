@@ -91,8 +91,13 @@ class DaskTeam:
 
     def start(self) -> None:
         """Have the shards built, after which they alone hold the rows."""
-        self._repeat(lambda: self._build(range(self.n_shards)))
+        self._repeat(self._build_all)
         self.data.let_go()
+
+    def _build_all(self) -> None:
+        # If workers have been lost meanwhile, all that is missing has been repaired.
+        if self.version == 0:
+            self._build(range(self.n_shards))
 
     def round(self, order: Order) -> Standing:
         """See the protocol."""
@@ -129,10 +134,10 @@ class DaskTeam:
 
     def close(self) -> None:
         """Forget the shards, on all workers that can be reached."""
-        alive = self.client.nthreads()
-        there = [number for number, home in enumerate(self.homes) if home in alive]
-        futures = [self._on_shard("release", _tasks.release, number) for number in there]
-        with suppress(TimeoutError):
+        with suppress(OSError, TimeoutError):  # If not even the scheduler is left.
+            alive = self.client.nthreads()
+            there = [number for number, home in enumerate(self.homes) if home in alive]
+            futures = [self._on_shard("release", _tasks.release, number) for number in there]
             import_dask().distributed.wait(futures, timeout=PATIENCE)
 
     def _round(self, order: Order) -> Standing:
