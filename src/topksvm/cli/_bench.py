@@ -11,27 +11,22 @@ from typing import Any
 
 from topksvm._files import replacing
 from topksvm._numba import warm_up
-from topksvm.cli import _bench_scale
+from topksvm.cli import _bench_distributed, _bench_scale
+from topksvm.cli._data_of_bench import silhouettes
 from topksvm.cli._errors import UserError
 from topksvm.cli._folders import check_folder
 from topksvm.cli._info import describe
-from topksvm.cli._output import end_progress, in_options, print_table, report_progress
+from topksvm.cli._output import end_progress, print_table, report_progress
 from topksvm.experiments.scaling import Measurement, measure_scaling, summarise
 
 _EXAMPLES = """examples:
   topksvm bench projections --quick             a first look, in seconds
   topksvm bench projections --out bench         the paper's experiment, with CSV and plots
+  topksvm bench distributed                     shards and Dask against one process
   topksvm bench path                            a path over C against single fits
   topksvm bench scale --shape imagenet2012      a million rows of 4096 features on disk
   topksvm bench solver --quick                  the solver against its peers, small shapes
 """
-
-_WORDS = {
-    "pass path=": "pass --silhouettes FILE",
-    "path=": "--silhouettes ",
-    " To read it nevertheless pass check=False.": "",
-}
-"""What the loader calls its arguments, and the command line its options."""
 
 
 def add_parser(commands: Any) -> None:
@@ -96,6 +91,7 @@ def add_parser(commands: Any) -> None:
     path.add_argument("--json", action="store_true", help="print JSON")
     path.set_defaults(run=run_path)
     _bench_scale.add_parser(subjects)
+    _bench_distributed.add_parser(subjects)
 
 
 def run_projections(options: argparse.Namespace) -> None:
@@ -137,7 +133,7 @@ def run_solver(options: argparse.Namespace) -> None:
     """Run ``topksvm bench solver``."""
     from topksvm.experiments.solver_speed import measure_passes, time_dual_step, time_to_gap
 
-    X, y, C = _silhouettes(options.silhouettes)
+    X, y, C = silhouettes(options.silhouettes)
     shapes = [(4100, 784, 101)] if options.quick else [(4100, 784, 101), (8000, 2048, 1000)]
     passes = []
     for shape in shapes:
@@ -192,7 +188,7 @@ def run_path(options: argparse.Namespace) -> None:
     """Run ``topksvm bench path``."""
     from topksvm.experiments.path_speed import time_path
 
-    X, y, _ = _silhouettes(options.silhouettes)
+    X, y, _ = silhouettes(options.silhouettes)
     m = int(y.max()) + 1
     if not all(1 <= k < m for k in options.k):
         raise UserError(f"-k {options.k} is not between 1 and {m - 1}, the classes less one.")
@@ -223,21 +219,6 @@ def run_path(options: argparse.Namespace) -> None:
                 )
             ],
         )
-
-
-def _silhouettes(path: Path | None) -> tuple[Any, Any, float]:
-    """Return the training data of Caltech 101 Silhouettes, or a problem like it, and its C."""
-    from topksvm.datasets import load_silhouettes
-    from topksvm.experiments.solver_speed import make_mixture
-
-    if path is None:
-        X, y = make_mixture(4100, 784, 101, "float32")
-        return X, y, 1.0
-    try:
-        data = load_silhouettes(path)
-    except (OSError, ValueError) as error:
-        raise UserError(in_options(error, _WORDS)) from error
-    return data.X_train, data.y_train, 0.01
 
 
 def _print_measurements(

@@ -175,7 +175,9 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         )
         self.local_passes = local_passes
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskTopKLinearSVC:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
+    ) -> DaskTopKLinearSVC:
         """Train the model on the current Dask client.
 
         Parameters
@@ -188,6 +190,8 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             Their labels, of any type.
         sample_weight : as y, optional
             Factors of `C` by example, at least 0.
+        checkpoint : None
+            Not for shards, which are rebuilt when they are lost.
 
         Returns
         -------
@@ -195,6 +199,11 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             The trained model.
         """
         self._validate_params()
+        if checkpoint is not None:
+            raise ValueError(
+                f"checkpoint = {checkpoint!r} is not for training on a cluster, where shards that "
+                "are lost are rebuilt; leave it out, or use TopKLinearSVC on one machine."
+            )
         loss = make_loss(self.loss, self.k, self.smoothing)
         check_supported(self.loss, loss, self.solver, self.warm_start)
         client = current_client()
