@@ -151,7 +151,7 @@ def test_unknown_and_mismatched_chunks(data):
         DaskTopKLinearSVC(**OPTIONS).fit(rows, labels[:-1])
 
 
-def test_predictions_are_lazy_and_those_of_the_local_model(data):
+def test_predictions_are_lazy_and_those_of_the_local_model(data, tmp_path):
     X, y = data
     rows, labels = dask_arrays(X, y)
     model = DaskTopKLinearSVC(**OPTIONS).fit(rows.rechunk((35, 2)), labels)
@@ -171,8 +171,11 @@ def test_predictions_are_lazy_and_those_of_the_local_model(data):
     assert model.score_topk(rows, labels) == local.score_topk(X, y)
     assert model.score(rows, labels) == local.score(X, y)
     assert clone(model).get_params() == model.get_params()
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(rows).compute(), local.predict(X))
+    model.save(tmp_path / "model.safetensors")
+    loaded = DaskTopKLinearSVC.load(tmp_path / "model.safetensors")
+    for again in (pickle.loads(pickle.dumps(model)), loaded):
+        np.testing.assert_array_equal(again.predict(rows).compute(), local.predict(X))
+        assert again.history_ == model.history_
     np.testing.assert_array_equal(model.predict(X), local.predict(X))
     with pytest.raises(ValueError, match=r"trained with 6 features"):
         model.predict(rows[:, :4])

@@ -280,7 +280,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         del parameters["local_passes"]
         model = TopKLinearSVC(**parameters)
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        del fitted["n_shards_"]
+        fitted.pop("n_shards_", None)  # A model that was loaded from a file has none.
         for name, value in fitted.items():
             setattr(model, name, value)
         return model
