@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._certificate import _sums_of_losses, rebuild_weights, sum_of_dual_values
+from topksvm.solvers._certificate import rebuild_weights, sum_of_dual_values, sums_of_losses
 from topksvm.solvers._duals import Duals, snapshot
 from topksvm.solvers._extrapolation import find_direction, move
 from topksvm.solvers._problem import Problem
@@ -232,7 +232,7 @@ class Shard:
     def losses(self, weights: Floats, scales: Floats) -> Floats:
         """Return the weighted sum of the losses, in float64, at `scales` times the weights."""
         solver = self.solver
-        sums = _sums_of_losses(
+        sums = sums_of_losses(
             solver.loss,
             solver.problem,
             solver.duals,

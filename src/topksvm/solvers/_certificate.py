@@ -79,14 +79,14 @@ def certify(
     `exact` are the weights that belong to the duals.
     """
     squares = 0.5 * float(np.vdot(wide := weights.astype(np.float64), wide))
-    losses = _sums_of_losses(loss, problem, duals, wide, scales, scratch)
+    losses = sums_of_losses(loss, problem, duals, wide, scales, scratch)
     best = int(np.argmin(scales**2 * squares + losses))
     primal = squares + float(losses[0])
     if best > 0:
         larger = (scales[best] * wide).astype(weights.dtype)
         wide = larger.astype(np.float64)
         # Again, as the larger weights are rounded: exactly those that the user gets are judged.
-        again = _sums_of_losses(loss, problem, duals, wide, scales[:1], scratch)
+        again = sums_of_losses(loss, problem, duals, wide, scales[:1], scratch)
         value = 0.5 * float(np.vdot(wide, wide)) + float(again[0])
         if value < primal:
             primal, weights = value, larger
@@ -100,7 +100,7 @@ def certify(
     return certificate, weights
 
 
-def _sums_of_losses(
+def sums_of_losses(
     loss: Any, problem: Any, duals: Any, weights: Floats, scales: Floats, scratch: Any
 ) -> Floats:
     """Return the weighted sum of the losses for each of `scales` times the weights."""
