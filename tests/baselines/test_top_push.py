@@ -53,7 +53,7 @@ def optimum(Z, positive, C):
     best = cp.max(Z[~positive] @ w)
     losses = cp.sum_squares(cp.pos(1.0 + best - Z[positive] @ w))
     task = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(w) + C * losses))
-    task.solve(solver=cp.CLARABEL)
+    task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     return task.value, w.value
 
 

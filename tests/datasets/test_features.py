@@ -44,11 +44,14 @@ def test_validation_split_and_class_names(folder):
     np.testing.assert_array_equal(data.y_val, [1, 0])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int8])
-def test_other_numbers_become_float32(folder, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "kept"), [(np.int8, np.float32), (np.float16, np.float16), (np.float64, np.float64)]
+)
+def test_integers_become_float32_and_floats_stay_mapped(folder, dtype, kept):
     np.save(folder / "train.npy", np.arange(18).reshape(6, 3).astype(dtype))
     X = load_features(folder).X_train
-    assert X.dtype == np.float32
+    assert X.dtype == kept
+    assert isinstance(X, np.memmap) == (dtype != np.int8)
     np.testing.assert_array_equal(X, np.arange(18).reshape(6, 3))
 
 

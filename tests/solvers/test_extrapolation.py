@@ -78,7 +78,7 @@ def test_the_dual_rises_by_what_is_said(name, smoothing, form):
         assert gain >= 0.0
         assert objective.dual(solver.duals) - old == pytest.approx(gain, abs=1e-9 * abs(old))
         problem = solver.problem
-        exact = rebuild_weights(problem.rows, problem.examples, solver.duals, problem.shape)
+        exact = rebuild_weights(problem, solver.duals)
         np.testing.assert_allclose(solver.weights, exact, atol=1e-9)
         gains.append(gain)
     assert max(gains) > 0.0
