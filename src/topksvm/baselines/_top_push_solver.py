@@ -102,7 +102,7 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
     status, last = Status.MAX_ITER, 0.0
     for step in range(1, options.max_iter + 1):
         last, dual = ascent.value, ascent.step()
-        is_still = step >= FIRST_STEPS and abs(dual - last) <= options.change * abs(last)
+        is_still = step >= FIRST_STEPS and abs(dual - last) < options.change * abs(last)
         if step % CHECK and step < options.max_iter and not is_still:
             continue
         certificate = certify(problem, ascent.weights, ascent.table)
