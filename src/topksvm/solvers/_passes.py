@@ -22,20 +22,16 @@ from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
 
 @kernel
 def block_pass(
-    loss, rows, index, block, stack, scores, grams, has_grams, examples, duals, candidates, changes,
-    scratch, sums,
-):  # fmt: skip
+    loss, rows, index, block, stack, scores, examples, duals, candidates, changes, scratch, sums
+):
     """Step on the dense rows `index` in order, in blocks; return how many were done.
 
     The first ``m`` rows of `stack` are the weights. The rows of a block are copied below them, so
     that one product gives its scores and its Gram matrix. ``sums`` accumulates the gain of the dual
     and the losses met. Ends early when the log of the duals may be full after another block.
-
-    If `grams` has room for the Gram matrices of all blocks they are kept there, or taken from there
-    if another model's pass over the same rows has left them (`has_grams`).
     """
     rows, stack, scores, examples = borrow(rows), borrow(stack), borrow(scores), borrow(examples)
-    duals, candidates, grams = borrow(duals), borrow(candidates), borrow(grams)
+    duals, candidates = borrow(duals), borrow(candidates)
     changes, scratch = borrow(changes), borrow(scratch)
     m = changes.first.size - 1
     group = scratch.group
@@ -48,13 +44,7 @@ def block_pass(
             copy_row(rows, index[start + b], x[b])
         # One column for each example: its scores, then its row of the Gram matrix.
         products = scores[: (m + n) * n].reshape(m + n, n)
-        if has_grams:
-            np.dot(stack[:m], x.T, products[:m])
-            products[m:] = grams[start // block, :n, :n]
-        else:
-            np.dot(stack[: m + n], x.T, products)
-            if grams.shape[0] > 0:
-                grams[start // block, :n, :n] = products[m:]
+        np.dot(stack[: m + n], x.T, products)
         end = np.int64(0)  # A plain 0 would be compiled for as a special case.
         for left in range(0, n, GROUP):
             right = min(left + GROUP, n)

@@ -98,7 +98,6 @@ class SDCA(Run):
         is_sparse = getattr(loss, "has_sparse_duals", False)
         self.use_active = options.active and is_sparse and m > 2 * wanted
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
-        self.no_grams = np.empty((0, self.block, self.block), problem.dtype)
         # By what active passes and averaging lower the gap that a full pass estimates.
         self.hope = 0.6 if self.use_active else 1.0
         self.extrapolator = Extrapolator(loss, problem)
@@ -128,15 +127,9 @@ class SDCA(Run):
         self.part_of_full_pass(order, sums)
         return self.end_full_pass(sums)
 
-    def part_of_full_pass(
-        self, order: Indices, sums: Floats, grams: Floats | None = None, has_grams: bool = False
-    ) -> None:
-        """Step on all classes of some examples; add the gain of the dual and the losses to `sums`.
-
-        Several models may take turns on the same examples and share `grams`; see `_together.py`.
-        """
+    def part_of_full_pass(self, order: Indices, sums: Floats) -> None:
+        """Step on all classes of some examples; add the gain of the dual and the losses to `sums`."""
         self.is_certified = False
-        self.grams, self.has_grams = self.no_grams if grams is None else grams, has_grams
         work = self._sequential if self.problem.is_sparse else self._blocks
         with self._timed("full"), self.blas.limit(limits=self.blas_threads, user_api="blas"):
             self._in_segments(work, order, sums)
@@ -148,19 +141,19 @@ class SDCA(Run):
         return float(sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
 
     def _in_segments(
-        self, work: Callable[[Indices, Floats, int], int], order: Indices, sums: Floats
+        self, work: Callable[[Indices, Floats], int], order: Indices, sums: Floats
     ) -> None:
         """Call `work`, which returns how far it came before the log of the duals was full."""
         start = 0
         while start < order.size:
             self.make_room()
-            start += work(order[start : start + SEGMENT], sums, start)
+            start += work(order[start : start + SEGMENT], sums)
 
     def make_room(self) -> None:
         """See that the log of the duals has room for a block."""
         self.duals = with_room(self.duals, self.room)
 
-    def _sequential(self, index: Indices, sums: Floats, start: int) -> int:  # noqa: ARG002
+    def _sequential(self, index: Indices, sums: Floats) -> int:
         return sequential_pass(
             self.loss,
             self.problem.rows,
@@ -175,7 +168,7 @@ class SDCA(Run):
             sums,
         )
 
-    def _blocks(self, index: Indices, sums: Floats, start: int) -> int:
+    def _blocks(self, index: Indices, sums: Floats) -> int:
         return block_pass(
             self.loss,
             self.problem.rows,
@@ -183,8 +176,6 @@ class SDCA(Run):
             self.block,
             self.stack,
             self.scores,
-            self.grams[start // self.block :],
-            self.has_grams,
             self.problem.examples,
             self.duals,
             self.candidates,
@@ -202,7 +193,7 @@ class SDCA(Run):
         order = self.rng.permutation(self.members)
         sums = np.zeros(2)
 
-        def work(index: Indices, sums: Floats, start: int) -> int:  # noqa: ARG001
+        def work(index: Indices, sums: Floats) -> int:
             return active_pass(
                 self.loss,
                 self.problem.rows,
