@@ -128,7 +128,7 @@ class SDCA(Run):
         return self.end_full_pass(sums)
 
     def part_of_full_pass(self, order: Indices, sums: Floats) -> None:
-        """Step on all classes of some examples; add the gain of the dual and the losses to `sums`."""
+        """Step on all classes of some examples; add gain of the dual and losses met to `sums`."""
         self.is_certified = False
         work = self._sequential if self.problem.is_sparse else self._blocks
         with self._timed("full"), self.blas.limit(limits=self.blas_threads, user_api="blas"):
