@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ Array = NDArray[Any]
 class LazyPredictions(TopKLinearSVC):
     """A classifier whose predictions for dask collections are dask arrays."""
 
+    @abstractmethod
     def to_local(self) -> TopKLinearSVC:
         """Return the model without Dask."""
-        raise NotImplementedError
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores of the classes, lazily for a dask collection.
