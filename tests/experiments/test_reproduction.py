@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from topksvm import TopKLinearSVC
+from topksvm.baselines import WsabiePP
 from topksvm.cli import main
 from topksvm.datasets import Dataset, load_silhouettes, make_ambiguous_classes
 from topksvm.experiments.reproduction import (
@@ -23,10 +24,12 @@ from topksvm.experiments.reproduction import (
     published,
     reproduce,
 )
-from topksvm.experiments.reproduction._candidates import Candidate, Method
+from topksvm.experiments.reproduction._baselines import as_published
+from topksvm.experiments.reproduction._candidates import POWERS, Candidate, Method
 from topksvm.experiments.reproduction._output import shown_of
 from topksvm.experiments.reproduction._protocol import guess, run_row
 from topksvm.experiments.reproduction._results import COLUMNS, summarise
+from topksvm.experiments.reproduction._run import thinned
 
 SHARED = Path(__file__).parents[3] / "shared"
 SILHOUETTES = SHARED / "data" / "caltech101_silhouettes_28_split1.mat"
@@ -173,6 +176,61 @@ def test_quick_grids_follow_the_size_of_the_rows(name, power):
     assert settings.grid_of(method, replace(data, X_train=np.eye(8) * 432**0.5)) == pytest.approx(
         method.quick_grid, rel=2e-2
     )
+
+
+def test_grids_of_a_mean_follow_the_number_of_entries():
+    method, settings = make_method("Recall@2"), Settings()
+    data = corners()
+    twice = replace(
+        data,
+        X_train=np.tile(data.X_train, (100, 1)),
+        y_train=np.tile(data.y_train, 100),
+    )
+    # The loss is a mean over rows and classes: a hundred times the rows, a hundredth of the weight.
+    np.testing.assert_allclose(
+        settings.grid_of(method, twice), np.multiply(settings.grid_of(method, data), 100.0)
+    )
+    assert settings.grid_of(make_method("SVM-OVA"), twice) == POWERS
+
+
+def test_two_rows_of_the_paper_end_with_its_grid():
+    method = make_method("Prec@1")
+    there = as_published(method, "caltech101-silhouettes")
+    assert (max(there.grid), there.quick_grid, there.extends) == (1e3, (1e3,), False)
+    assert "1000" in there.note
+    assert as_published(method, "quickdraw-hog") == method
+    assert as_published(make_method("Recall@3"), "caltech101-silhouettes").extends
+
+
+def test_a_matter_of_chance_is_a_mean_over_seeds():
+    data = small_data()
+    method = make_method("Wsabie++ dim=4 queue=0")
+    row, guesses = run_row(method, data, (2.0, 3.0))
+    by_hand = []
+    for seed in range(10):
+        model = WsabiePP(4, 0, max_iter=int(row.value), random_state=seed)
+        model.fit(data.X_train, data.y_train)
+        by_hand.append(guess(model.coef_, data.X_test, data.y_test))
+    assert row.accuracy[2] == pytest.approx(np.mean([one.accuracy(2) for one in by_hand]))
+    assert "10 seeds" in row.note
+    np.testing.assert_array_equal(guesses.ranks, by_hand[0].ranks)
+    quick, _ = run_row(method, data, (row.value,), quick=True)
+    assert quick.accuracy[2] == pytest.approx(by_hand[0].accuracy(2))
+    assert "one seed" in quick.note
+
+
+def test_a_quick_run_takes_some_rows_of_every_class():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), [700, 299, 1])
+    X = rng.standard_normal((1000, 2))
+    data = Dataset("uneven", X, y, X, y, ("a", "b", "c"), "Made up.")
+    thin = thinned(data, 100)
+    np.testing.assert_array_equal(np.bincount(thin.y_train), [69, 30, 1])
+    rows = {tuple(row) for row in X[y == 1]}
+    assert all(tuple(row) in rows for row in thin.X_train[thin.y_train == 1])
+    assert thin.description.startswith("100 of 1000 training rows")
+    assert thinned(data, 1000) is data
+    np.testing.assert_array_equal(thin.X_test, X)
 
 
 def test_guesses_in_blocks_are_those_at_once(monkeypatch):

@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ _SUBJECTS = ("caltech101-silhouettes", "quickdraw", *_FEATURE_SETS, "figures")
 _ONLY_TABLES = ("methods", "quick", "jobs", "data", "features", "no_check", "seed", "json")
 """Options that figures have no use for."""
 
+_QUICK_ROWS = 10
+"""Training rows of each class, on average, in a quick run on a large data set."""
+
 _WORDS = {
     "pass path=": "pass --data FILE",
     "path=": "--data ",
@@ -71,7 +75,11 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="topk, baselines, all (the default), or names such as top-5-SVM-beta, softmax",
     )
-    parser.add_argument("--quick", action="store_true", help="small grids of parameters")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small grids of parameters, and some 4000 training rows at most",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: reproduce/SUBJECT")
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="rows at a time; default: one per processor"
@@ -108,11 +116,15 @@ def run(options: argparse.Namespace) -> None:
 
     try:
         source = make_source(options)
-        m = source.split(0).n_classes
+        if options.quick:
+            source = replace(source, rows_per_class=_QUICK_ROWS)
+        data = source.split(0)
     except (ValueError, OSError, ImportError) as error:
         raise UserError(in_options(error, _WORDS)) from error
-    names = choose_methods(options.subject, options.methods or ["all"], m)
+    names = choose_methods(options.subject, options.methods or ["all"], data.n_classes)
     settings = Settings(quick=options.quick, seed=seed)
+    report_progress(f"{data.name}: {len(data.y_train)} training rows, {data.n_classes} classes")
+    end_progress()
     run_table(source, names, settings, out, options.jobs, as_json=options.json)
 
 

@@ -25,30 +25,41 @@ FINAL_TOL = 1e-5
 
 MAX_ITER = 1000
 
+REPEATS = 10
+"""Seeds of a method whose results are a matter of chance; a quick run has one."""
+
 POWERS = tuple(10.0**e for e in range(-5, 4))
 """The grid of the paper."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """What to train on, and how exactly; labels are numbers ``0 ... m - 1``."""
+    """What to train on, and how exactly; labels are numbers ``0 ... m - 1``.
+
+    Methods whose results are a matter of chance run with `repeats` seeds, the first being `seed`.
+    """
 
     X: Any
     labels: Array
     m: int
     seed: int
     tol: float = TOL
+    repeats: int = 1
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A trained model; `relative_gap` is None for methods without a certificate."""
+    """A trained model; `relative_gap` is None for methods without a certificate.
+
+    Accuracies are means over it and its `replicas`, the weights from other seeds.
+    """
 
     value: float
     weights: Array
     relative_gap: float | None = None
     history: list[dict[str, float]] = field(default_factory=list)
     note: str = ""
+    replicas: tuple[Array, ...] = ()
 
 
 Candidates = Callable[[Training, Sequence[float]], Iterator[Candidate]]
@@ -62,8 +73,9 @@ class Method:
     `candidates` trains a model for each value; `finish`, if there is one, trains
     the chosen one again, to a given gap.
     The grid `extends` where the best value lies at its edge; for rows twice as long, values count
-    as if they were ``4 ** scaling`` times as large. Data with fewer than
-    `least_classes` has no such row.
+    as if they were ``4 ** scaling`` times as large, and if the parameter weighs a `mean` over
+    rows and classes, with twice as many of either as if they were half as large. Data with fewer
+    than `least_classes` has no such row. The `note` stands in the table.
     """
 
     name: str
@@ -73,5 +85,7 @@ class Method:
     parameter: str = "C"
     extends: bool = True
     scaling: int = 1
+    mean: bool = False
     finish: Finish | None = None
     least_classes: int = 2
+    note: str = ""

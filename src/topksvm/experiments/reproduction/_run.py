@@ -16,13 +16,20 @@ from threadpoolctl import threadpool_limits
 from topksvm import __version__
 from topksvm._threads import thread_limit
 from topksvm.datasets import Dataset
-from topksvm.experiments.reproduction._candidates import Method
+from topksvm.experiments.reproduction._baselines import as_published
+from topksvm.experiments.reproduction._candidates import POWERS, Method
 from topksvm.experiments.reproduction._methods import make_method
 from topksvm.experiments.reproduction._protocol import run_row
 from topksvm.experiments.reproduction._store import Row, Store
 
 SILHOUETTE_NORM = 432.0
 """The mean of ``||x||^2`` on Caltech 101 Silhouettes."""
+
+SILHOUETTE_ROWS = 4100
+"""The number of training rows there."""
+
+SILHOUETTE_ENTRIES = SILHOUETTE_ROWS * 101
+"""Training rows times classes there."""
 
 
 @dataclass(frozen=True)
@@ -36,31 +43,68 @@ class Settings:
     def grid_of(self, method: Method, data: Dataset) -> tuple[float, ...]:
         """Return the values to choose from.
 
-        The quick grids are for Caltech 101 Silhouettes. As ``C ||x||^2`` is what matters, they are
-        moved by half powers of ten for rows of another size.
+        The grid of the paper is wide enough for all data. Smaller ones are for Caltech 101
+        Silhouettes; as ``C ||x||^2`` is what matters, they are moved by half powers of ten for
+        rows of another size.
         """
         if method.name in dict(self.values):
             return dict(self.values)[method.name]
-        if not self.quick:
-            return method.grid
-        rows = np.asarray(data.X_train[:: max(1, len(data.y_train) // 1000)], dtype=np.float64)
-        ratio = SILHOUETTE_NORM / max(np.mean(np.sum(rows**2, axis=1)), np.finfo(float).tiny)
-        factor = 10.0 ** (round(2.0 * np.log10(ratio)) / 2.0)
-        return tuple(float(f"{v * factor**method.scaling:.3g}") for v in method.quick_grid)
+        grid = method.quick_grid if self.quick else method.grid
+        if grid == POWERS:
+            return grid
+        factor = 10.0 ** (round(2.0 * np.log10(_likeness(method, data))) / 2.0)
+        return tuple(float(f"{value * factor**method.scaling:.3g}") for value in grid)
+
+
+def _likeness(method: Method, data: Dataset) -> float:
+    """Return how much larger C must be here to mean the same as on the silhouettes."""
+    rows = np.asarray(data.X_train[:: max(1, len(data.y_train) // 1000)], dtype=np.float64)
+    norm = max(np.mean(np.sum(rows**2, axis=1)), np.finfo(float).tiny)
+    entries = len(data.y_train) * data.n_classes / SILHOUETTE_ENTRIES
+    return float(SILHOUETTE_NORM / norm * (entries if method.mean else 1.0))
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set comes from; each process loads it once for itself."""
+    """Where a data set comes from; each process loads it once for itself.
+
+    For a quick look it is thinned to `rows_per_class` training rows, on average, and not less than
+    the silhouettes have in all.
+    """
 
     load: Callable[..., Dataset]
     arguments: tuple[tuple[str, Any], ...] = ()
     splits: int = 1
+    rows_per_class: int | None = None
 
     def split(self, number: int) -> Dataset:
         """Return one split of the data."""
         extra = {"split": number + 1} if self.splits > 1 else {}
-        return self.load(**dict(self.arguments), **extra)
+        data = self.load(**dict(self.arguments), **extra)
+        if self.rows_per_class is None:
+            return data
+        return thinned(data, max(SILHOUETTE_ROWS, self.rows_per_class * data.n_classes))
+
+
+def thinned(data: Dataset, rows: int) -> Dataset:
+    """Return the data with about as many training rows, the same share of every class."""
+    labels = np.asarray(data.y_train)
+    if len(labels) <= rows:
+        return data
+    order = np.random.default_rng(0).permutation(len(labels))
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    counts = np.bincount(labels, minlength=data.n_classes)
+    place = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = place / np.repeat(counts, counts)  # The first row of every class has the share 0.
+    kept = np.sort(by_class[np.argsort(share, kind="stable")[:rows]])
+    images = None if data.images_train is None else data.images_train[kept]
+    return replace(
+        data,
+        X_train=data.X_train[kept],
+        y_train=labels[kept],
+        images_train=images,
+        description=f"{len(kept)} of {len(labels)} training rows. {data.description}",
+    )
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +155,8 @@ def open_store(source: Source, settings: Settings, folder: Path) -> Store:
 
 def _work(source: Source, store: Store, settings: Settings, name: str, split: int) -> Row:
     with thread_limit(1), threadpool_limits(1):
-        method, data = make_method(name), _loaded(source, split)
+        data = _loaded(source, split)
+        method = as_published(make_method(name), data.name)
         try:
             row, guesses = run_row(
                 method,
