@@ -70,3 +70,8 @@ def test_a_wrong_shape_and_a_full_disk_are_one_line(tmp_path, capsys):
     words = ["bench", "scale", "--shape", "900000000,9000,3", "--folder", str(tmp_path)]
     assert main(words) == 2
     assert "GiB free" in capsys.readouterr().err
+
+
+def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it():
+    large = np.ones(125_000_000)  # A gigabyte.
+    assert scale_speed.in_own_process(scale_speed.peak_memory) < large.nbytes / 2

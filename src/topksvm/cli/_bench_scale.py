@@ -96,7 +96,7 @@ def _compare(shape: tuple[int, int, int], options: argparse.Namespace) -> list[A
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "features.npy"
         report_progress(f"scale: writing features of n, d, m = {shape}")
-        y = make_file(path, shape)
+        y = in_own_process(make_file, path, shape)
         runs = []
         for kind in ("memory", "streamed"):
             report_progress(f"scale: training, {kind}, n, d, m = {shape}")
@@ -118,7 +118,7 @@ def _run_shape(options: argparse.Namespace) -> dict[str, Any]:
     if not labels.exists():  # Written last, so that what is there is complete.
         _check_room(folder, 2 * shape[0] * shape[1])
         report_progress(f"scale: writing {2 * shape[0] * shape[1] / _GIB:.1f} GiB to {path}")
-        np.save(labels, make_file(path, shape))
+        np.save(labels, in_own_process(make_file, path, shape))
     report_progress(f"scale: training on {path}")
     y = np.load(labels)
     run = in_own_process(
