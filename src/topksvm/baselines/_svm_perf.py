@@ -224,8 +224,8 @@ class SVMPerf(Baseline):
         warnings.warn(
             f"{which} solved to tol = {self.tol:g} in {self.n_iter_} iterations. The relative "
             f"duality gap is {certificate.relative_gap:.3g}: the objective, "
-            f"{certificate.primal:.6g}, is at most {100 * certificate.relative_gap:.3g} % above "
-            f"the optimum. {advice}",
+            f"{certificate.primal:.6g}, can be lowered by at most "
+            f"{100 * certificate.relative_gap:.3g} %. {advice}",
             ConvergenceWarning,
             stacklevel=4,
         )

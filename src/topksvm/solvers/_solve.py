@@ -240,8 +240,8 @@ def warn_unless_solved(
     }[result.status]
     warnings.warn(
         f"{what} solved to tol = {tol:g}: {result.status.value}. The relative duality gap is "
-        f"{certificate.relative_gap:.3g}: the objective, {certificate.primal:.6g}, is at most "
-        f"{100 * certificate.relative_gap:.3g} % above the optimum. {advice}",
+        f"{certificate.relative_gap:.3g}: the objective, {certificate.primal:.6g}, can be "
+        f"lowered by at most {100 * certificate.relative_gap:.3g} %. {advice}",
         ConvergenceWarning,
         stacklevel=stacklevel,
     )
