@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from topksvm.distributed._cocoa import CoCoA, LocalTeam
+from topksvm.distributed._cocoa import CoCoA
+from topksvm.distributed._local_team import LocalTeam
 from topksvm.distributed._shard import Shard, can_go_on
 from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions

@@ -9,11 +9,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
 from topksvm.estimators._base import without_duplicates
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The rows from `start` to `stop` of a part of the data."""
+
+    part: int
+    start: int
+    stop: int
+
+    @property
+    def n(self) -> int:
+        """How many rows."""
+        return self.stop - self.start
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,16 @@ class Block:
     X: Any
     y: Array
     weights: Array
+
+    def rows(self, piece: Piece) -> Block:
+        """Return some of the rows: a copy, so that the others need not be kept."""
+        if piece.n == self.y.size:
+            return self
+        some = slice(piece.start, piece.stop)
+        X = self.X[some]
+        if not (sp.issparse(X) or is_mapped(X)):
+            X = X.copy()
+        return Block(X, self.y[some].copy(), self.weights[some].copy())
 
 
 @dataclass(frozen=True)
@@ -35,6 +59,8 @@ class Survey:
     is_sparse: bool
     labels: Array
     label_weights: Array
+    n_bytes: int
+    is_mapped: bool
 
 
 def read_block(number: int, X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
@@ -46,6 +72,8 @@ def read_block(number: int, X: Any, y: Any, weights: Any, dtype: str | None) -> 
 
 
 def _checked(X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
+    if dtype is None and getattr(X, "dtype", None) == np.float16:
+        dtype = "float32"  # As on one machine; the rule below would make it float64.
     X = check_array(
         X,
         accept_sparse="csr",
@@ -56,6 +84,7 @@ def _checked(X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
         input_name="X",
     )
     y = column_or_1d(y)
+    assert_all_finite(y, input_name="y")
     if y.size != X.shape[0]:
         raise ValueError(
             f"X has {X.shape[0]} rows but y has {y.size}; the chunks of X and y must match."
@@ -74,8 +103,20 @@ def survey(block: Block) -> Survey:
     """Return what the driver must know of a block."""
     labels, codes = np.unique(block.y, return_inverse=True)
     sums = np.bincount(codes, block.weights, minlength=labels.size)
-    shape = block.X.shape
-    return Survey(shape[0], shape[1], block.X.dtype.name, sp.issparse(block.X), labels, sums)
+    X = block.X
+    arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+    n_bytes = sum(array.nbytes for array in arrays)
+    n, d = X.shape
+    return Survey(n, d, X.dtype.name, sp.issparse(X), labels, sums, n_bytes, is_mapped(X))
+
+
+def is_mapped(X: Any) -> bool:
+    """Return whether `X` is, or is a view of, a file that is mapped into memory."""
+    while X is not None:
+        if isinstance(X, np.memmap):
+            return True
+        X = getattr(X, "base", None)
+    return False
 
 
 def join(blocks: Sequence[Block], dtype: str) -> Block:
@@ -106,8 +147,25 @@ def check_surveys(surveys: Sequence[Survey]) -> None:
                 f"Part {number} of X is {'sparse' if other.is_sparse else 'dense'} but part 0 is "
                 "not; all parts must be of one kind."
             )
+    _check_labels(surveys)
     if not any(other.n for other in surveys):
         raise ValueError("X has no rows; at least two, of different classes, are needed.")
+
+
+def _check_labels(surveys: Sequence[Survey]) -> None:
+    """Complain about numbers beside strings, which numpy would turn into strings."""
+    kinds = {
+        number: "numbers" if other.labels.dtype.kind in "biuf" else "no numbers"
+        for number, other in enumerate(surveys)
+        if other.n
+    }
+    first = min(kinds, default=0)
+    for number, kind in kinds.items():
+        if kind != kinds[first]:
+            raise ValueError(
+                f"The labels of part {number} of y are {kind} but those of part {first} are "
+                f"{kinds[first]}; all parts must be of one kind."
+            )
 
 
 def labels_of(surveys: Sequence[Survey]) -> tuple[Array, Array]:

@@ -7,22 +7,20 @@ dual rises, which takes a second array of the size of the weights and saves half
 more: ``sigma = K`` makes each of them a cautious one. At last every shard gets the new weights and
 says what its examples lose at them: that is the primal objective.
 
-Nothing here knows where the shards are; a :class:`Team` does.
+Nothing here knows where the shards are; a :class:`~topksvm.distributed._local_team.Team` does.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import add
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.distributed._model import Model, Standing, bytes_of_round, conclude, start_model
-from topksvm.distributed._shard import Order, Shard, tree_sum
+from topksvm.distributed._local_team import Team, WeightsLostError
+from topksvm.distributed._model import Standing
+from topksvm.distributed._shard import Order
 from topksvm.solvers._certificate import SCALES, Certificate
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._run import Report, Run
@@ -32,78 +30,6 @@ Floats = NDArray[np.floating[Any]]
 
 FARTHEST = 50.0
 """The most rounds to be anticipated at once."""
-
-
-class WeightsLostError(RuntimeError):
-    """The weights that were certified cannot be had any more."""
-
-
-class Team(Protocol):
-    """Shards, wherever they are."""
-
-    n_shards: int
-    can_go_on: bool
-
-    def round(self, order: Order) -> Standing:
-        """Have all shards carry out the order, and certify where that has led."""
-
-    def reject(self) -> None:
-        """Return to the model before the last round, which the next order will undo."""
-
-    def enlarge(self, factor: float) -> Standing:
-        """Certify the model with weights that are larger than those of the duals.
-
-        It is what :meth:`weights` returns until the next round, which starts from the model.
-        """
-
-    def weights(self) -> Floats:
-        """Return the weights that were certified last as ``(m, d)``; may raise WeightsLostError."""
-
-
-class LocalTeam:
-    """Shards in this process that take turns: what a cluster computes, without one."""
-
-    def __init__(self, shards: Sequence[Shard], *, can_go_on: bool = True) -> None:
-        self.shards = list(shards)
-        self.n_shards = len(self.shards)
-        self.can_go_on = can_go_on
-        self.problem = self.shards[0].solver.problem
-        self.model = self.judged = self.previous = start_model(
-            self.problem.shape, self.problem.dtype
-        )
-
-    def round(self, order: Order) -> Standing:
-        """See the protocol."""
-        parts = [shard.solve(self.model.weights, order) for shard in self.shards]
-        model = conclude(tree_sum(parts, add), self.problem.dtype)
-        for shard in self.shards:
-            shard.go_on(model.share)
-        size, dtype = model.weights.size, model.weights.dtype
-        n_bytes = bytes_of_round(size, dtype, self.n_shards, order)
-        standing = self._standing(model, SCALES, n_bytes)
-        self.previous, self.model, self.judged = self.model, model, model
-        return standing
-
-    def reject(self) -> None:
-        """See the protocol."""
-        self.model = self.judged = self.previous
-
-    def enlarge(self, factor: float) -> Standing:
-        """See the protocol."""
-        larger = self.model.times(factor)
-        standing = self._standing(larger, SCALES[:1])
-        self.judged = larger
-        return standing
-
-    def weights(self) -> Floats:
-        """See the protocol."""
-        return self.problem.coefficients(self.judged.weights)
-
-    def _standing(self, model: Model, scales: Floats, n_bytes: int = 0) -> Standing:
-        start = time.perf_counter()
-        losses = sum(shard.losses(model.weights, scales) for shard in self.shards)
-        seconds = (time.perf_counter() - start) / self.n_shards
-        return model.standing(np.asarray(losses), seconds, n_bytes)
 
 
 @dataclass(frozen=True)
@@ -120,8 +46,10 @@ class RoundCheck(Check):
         Bytes that travelled between workers in it.
     computation, communication : float
         Seconds in it: those of the slowest shard, and the rest.
-    n_lost : int
-        Shards that had to be rebuilt in it.
+    snapshot_bytes : int
+        Bytes of dual variables that went to the client in it, for shards that may be lost.
+    n_shards, n_lost : int
+        Shards, and how many of them had to be rebuilt in it.
     caution : float
         ``sigma``: from 1 to the number of shards.
     is_rejected : bool
@@ -131,8 +59,10 @@ class RoundCheck(Check):
     round: int
     local_passes: int
     n_bytes: int
+    snapshot_bytes: int
     computation: float
     communication: float
+    n_shards: int
     n_lost: int
     caution: float
     is_rejected: bool
@@ -141,9 +71,12 @@ class RoundCheck(Check):
 class CoCoA(Run):
     """One run: rounds until the gap is within tol or the budget is used up."""
 
-    def __init__(self, team: Team, options: SDCAOptions, local_passes: int = 4) -> None:
+    def __init__(
+        self, team: Team, options: SDCAOptions, local_passes: int = 4, alone: int | None = None
+    ) -> None:
         super().__init__(options.tol)
         self.team, self.options, self.local_passes = team, options, local_passes
+        self.passes_alone = local_passes if alone is None else alone
         self.duals = None  # type: ignore[assignment]  # They stay where they are.
         self.n_rounds = 0
         self.reach = 4.0
@@ -162,7 +95,9 @@ class CoCoA(Run):
         caution = float(self.team.n_shards) if order.caution is None else order.caution
         self.n_rounds += 1
         self.n_passes += standing.passes
-        self.must_undo = order.caution is not None and self._is_overshoot(standing)
+        # Only what has a reach can be taken back.
+        is_undoable = order.reach > 0.0 and order.caution is not None
+        self.must_undo = is_undoable and self._is_overshoot(standing)
         if self.must_undo:
             self.team.reject()
             self._record(self.certificate, standing, caution)
@@ -213,8 +148,10 @@ class CoCoA(Run):
                 self.n_rounds,
                 standing.passes,
                 standing.n_bytes,
+                standing.snapshot_bytes,
                 standing.computation,
                 max(0.0, now - self.last_time - standing.computation),
+                self.team.n_shards,
                 standing.n_lost,
                 caution,
                 self.must_undo,
@@ -245,13 +182,16 @@ class CoCoA(Run):
     def _run(self, report: Report | None) -> Status:
         options = self.options
         while True:
-            goes_on = self.team.can_go_on and self.team.n_shards > 1
+            self._welcome()
+            n_shards = self.team.n_shards
+            goes_on = self.team.can_go_on and n_shards > 1
+            passes = self.local_passes if n_shards > 1 else self.passes_alone
             certificate = self.round(
                 Order(
-                    min(self.local_passes, options.max_iter - self.n_passes),
+                    min(passes, options.max_iter - self.n_passes),
                     options.max_time - self.elapsed,
                     self.reach if goes_on else 0.0,
-                    self.caution if goes_on else None,
+                    self.caution if goes_on else float(n_shards),
                     self.must_undo,
                 )
             )
@@ -263,6 +203,13 @@ class CoCoA(Run):
                 return Status.MAX_ITER
             if self.elapsed >= options.max_time:
                 return Status.MAX_TIME
+
+    def _welcome(self) -> None:
+        if self.must_undo:  # Shards that change hands could not take back their last round.
+            return
+        before = self.team.n_shards
+        self.team.welcome()
+        self.caution *= self.team.n_shards / before
 
     def _learn_reach(self, share: float) -> None:
         # The farther examples may go, the more of them are held up, which bends the direction.

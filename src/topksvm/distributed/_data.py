@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from topksvm.distributed._blocks import Survey, check_surveys, group_blocks, read_block, survey
+from topksvm.distributed._blocks import (
+    Piece,
+    Survey,
+    check_surveys,
+    group_blocks,
+    read_block,
+    survey,
+)
+from topksvm.distributed._memory import ShardSize
 from topksvm.distributed._parts import import_dask, parts_of_column, parts_of_rows
+from topksvm.distributed._placement import number_of_shards, place
 
 LATENCY = 0.03
 """Seconds that a round of tasks takes in which nothing is computed and nothing sent."""
@@ -49,7 +57,9 @@ class DaskData:
             ]
         )
         check_surveys(self.surveys)
-        self.groups: list[list[int]] = []
+        self.groups: list[list[Piece]] = []
+        self.n_jobs: int | None = None
+        self.missing = 0
 
     def _read(self, numbers: Sequence[int], **options: Any) -> list[Any]:
         self.n_read += 1
@@ -68,48 +78,59 @@ class DaskData:
     def place(self, n_jobs: int | None) -> list[str]:
         """Form a shard for each thread of the cluster, or `n_jobs`; return their workers."""
         threads = dict(self.client.nthreads())
-        n_slots = sum(threads.values())
-        if n_jobs is not None:
-            n_slots = min(n_jobs, n_slots) if n_jobs > 0 else max(1, n_slots + 1 + n_jobs)
         sizes = [part.n for part in self.surveys]
-        self.groups = group_blocks(sizes, n_slots)
+        wanted = number_of_shards(threads, n_jobs)
+        groups = group_blocks(sizes, wanted)
+        self.groups = [[Piece(part, 0, sizes[part]) for part in group] for group in groups]
+        # Fewer parts than threads make fewer shards, which no worker that joins is to make up for.
+        self.n_jobs, self.missing = n_jobs, wanted - len(groups)
         who_has = self.client.who_has(self.blocks)
         holders = [who_has.get(block.key, ()) for block in self.blocks or ()]
-        return place(self.groups, sizes, holders, threads)
+        return place(groups, sizes, holders, threads)
+
+    def most_shards(self, threads: Mapping[str, int]) -> int:
+        """Return how many shards there should be, now that the workers are these."""
+        return number_of_shards(threads, self.n_jobs) - self.missing
+
+    def split(self, number: int) -> int:
+        """Make two shards of one, the second of them the last of all; return rows of the first."""
+        group = self.groups[number]
+        ends = np.cumsum([piece.n for piece in group])
+        half = int(ends[-1]) // 2
+        across = int(np.searchsorted(ends, half, side="right"))
+        first, cut, second = group[:across], group[across], group[across + 1 :]
+        middle = cut.stop - (int(ends[across]) - half)
+        if middle > cut.start:
+            first = [*first, Piece(cut.part, cut.start, middle)]
+        self.groups[number] = first
+        self.groups.append([Piece(cut.part, middle, cut.stop), *second])
+        return half
 
     def read(self, number: int, worker: str) -> list[Any]:
         """Return the blocks of a shard as futures, from the data again if they were let go."""
-        group = self.groups[number]
+        numbers = [piece.part for piece in self.groups[number]]
         if self.blocks is not None:
-            return [self.blocks[part] for part in group]
-        return self._read(group, workers=[worker], allow_other_workers=False)
+            return [self.blocks[part] for part in numbers]
+        return self._read(numbers, workers=[worker], allow_other_workers=False)
 
     def let_go(self) -> None:
         """Let Dask forget the blocks, which the shards have by now."""
         self.blocks = None
 
-    def rows_of_largest_shard(self) -> int:
-        """Return the number of rows of the largest shard."""
-        return max(sum(self.surveys[part].n for part in group) for group in self.groups)
+    def sizes(self) -> list[int]:
+        """Return the number of rows of each shard."""
+        return [sum(piece.n for piece in group) for group in self.groups]
 
-
-def place(
-    groups: Sequence[Sequence[int]],
-    sizes: Sequence[int],
-    holders: Sequence[Sequence[str]],
-    threads: Mapping[str, int],
-) -> list[str]:
-    """Return a worker for each group: one that has most of its rows, if a thread of it is free."""
-    free = dict(threads)
-    homes = []
-    for group in groups:
-        rows: Counter[str] = Counter()
-        for part in group:
-            rows.update(dict.fromkeys(holders[part], sizes[part]))
-        there = [worker for worker in sorted(free) if free[worker] > 0]
-        homes.append(max(there, key=lambda worker: (rows[worker], free[worker])))
-        free[homes[-1]] -= 1
-    return homes
+    def shard_sizes(self) -> list[ShardSize]:
+        """Return what the rows of each shard take in memory."""
+        sizes = []
+        for n, group in zip(self.sizes(), self.groups, strict=True):
+            parts = [self.surveys[piece.part] for piece in group]
+            # One part that is mapped stays where it is; several are joined in memory.
+            is_outside = len(parts) == 1 and parts[0].is_mapped
+            n_bytes = 0 if is_outside else sum(part.n_bytes for part in parts)
+            sizes.append(ShardSize(n, n_bytes, len(parts)))
+        return sizes
 
 
 def choose_passes(n_rows: int, d: int, m: int, k: int, n_bytes: int) -> int:

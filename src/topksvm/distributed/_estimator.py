@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from topksvm.distributed._blocks import labels_of
 from topksvm.distributed._checks import check_supported, current_client, supported_dtype
 from topksvm.distributed._cocoa import CoCoA
 from topksvm.distributed._data import ALONE, DaskData, choose_passes
 from topksvm.distributed._lazy import LazyPredictions
+from topksvm.distributed._memory import bytes_of_worker, check_memory, duals_per_example
 from topksvm.distributed._model import bytes_of_round
 from topksvm.distributed._parts import is_dask_frame
 from topksvm.distributed._shard import Order
@@ -42,12 +43,13 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     The problem and its solution are those of :class:`topksvm.TopKLinearSVC`. The rows and their
     dual variables stay on the workers, a *shard* of them for each thread of a worker; arrays of the
     size of the weights travel, once per round. It runs on the current client, that is on the last
-    ``dask.distributed.Client`` that was made, and goes on if workers are lost.
+    ``dask.distributed.Client`` that was made. It goes on if workers are lost, and uses those that
+    join.
 
     A worker needs memory for its rows (twice while they arrive, if they come in several parts), a
-    few hundred bytes per example for the duals, and eight arrays of the size of the weights per
-    thread. The client keeps a copy of the duals, up to 256 MB: a shard that is lost starts from
-    it, or from zero where there is none.
+    few hundred bytes per example for the duals, and eight float64 arrays of the size of the weights
+    per thread; `worker_bytes_` is the sum. The client keeps a copy of the duals, up to 256 MB: a
+    shard that is lost starts from it, or from zero where there is none.
 
     Parameters
     ----------
@@ -79,11 +81,14 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         Compute in this precision; by default in that of X.
     n_jobs : int, optional
         The number of shards, each of which takes a thread of a worker; by default, and with -1, as
-        many as the cluster has threads. More shards take more rounds.
+        many as the cluster has threads, and never more. More shards take more rounds.
     random_state : int, RandomState or None
         The order in which examples are visited. A fit can be repeated with as many shards.
     verbose : int
         1: show the gap after each round.
+    memory_limit : int, optional
+        Bytes that the fit may use on a worker, rows included. If it would need more, by an estimate
+        from the sizes (`worker_bytes_`), it is refused before it starts.
     local_passes : int, optional
         Passes of each shard over its examples in a round, at most; the first looks at all classes,
         the others at those in play. By default as many as take about the time of the communication
@@ -101,11 +106,14 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         ``primal``, ``dual``, ``gap`` and ``relative_gap`` of the model, in float64.
     history_ : list of dict
         A line per round: epoch, seconds, primal, dual, gap, and round, local_passes, n_bytes that
-        travelled between workers, seconds of computation and of communication, n_lost shards.
+        travelled between workers, snapshot_bytes of duals to the client, seconds of computation
+        and of communication, n_shards, n_lost of them.
     n_iter_ : int
         Passes over the examples.
     n_shards_ : int
-        Shards that took part.
+        Shards that took part, at the end.
+    worker_bytes_ : int
+        An estimate of what the fit took of the memory of the worker with most to hold.
     n_features_in_, feature_names_in_
         As in every scikit-learn estimator.
 
@@ -153,6 +161,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        memory_limit: int | None = None,
         local_passes: int | None = None,
     ) -> None:
         super().__init__(
@@ -172,6 +181,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            memory_limit=memory_limit,
         )
         self.local_passes = local_passes
 
@@ -226,8 +236,12 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             len(homes),
             int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
-        result = self._solve(DaskTeam(client, setting, data, homes), data)
-        self.n_shards_ = len(homes)
+        team = DaskTeam(client, setting, data, homes)
+        n_duals = duals_per_example(loss, self.classes_.size)
+        self.worker_bytes_ = bytes_of_worker(data.shard_sizes(), homes, team.size, n_duals)
+        check_memory(self.worker_bytes_, self.memory_limit)
+        result = self._solve(team, data)
+        self.n_shards_ = team.n_shards
         self._store(result, self.n_features_in_)
         warn_unless_solved(result, self.tol, has_warm_start=False)
         return self
@@ -236,15 +250,13 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         order, n_workers = Order(reach=1.0), len(set(team.homes))
         n_bytes = bytes_of_round(team.size, team.setting.dtype, n_workers, order)
         d, m = data.surveys[0].d, self.classes_.size
-        auto = choose_passes(data.rows_of_largest_shard(), d, m, self.k, n_bytes)
-        if team.n_shards == 1:
-            auto = ALONE
+        passes = self.local_passes or choose_passes(max(data.sizes()), d, m, self.k, n_bytes)
         options = SDCAOptions(
             self.tol, self.max_iter, np.inf if self.max_time is None else float(self.max_time)
         )
         with closing(team):
             team.start()
-            run = CoCoA(team, options, auto if self.local_passes is None else self.local_passes)
+            run = CoCoA(team, options, passes, self.local_passes or ALONE)
             return run.run(print_progress if self.verbose else None)
 
     def _weights_by_class(self, sums: Array) -> Array:
@@ -266,21 +278,3 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     def _note_features(self, X: Any, d: int) -> None:
         like = X._meta if is_dask_frame(X) else np.empty((0, d))
         validate_data(self, like, skip_check_array=True)
-
-    def to_local(self) -> TopKLinearSVC:
-        """Return the model as a :class:`topksvm.TopKLinearSVC`, which needs no Dask.
-
-        Returns
-        -------
-        model : TopKLinearSVC
-            Fitted, with the same parameters, weights, certificate and history.
-        """
-        check_is_fitted(self)
-        parameters = self.get_params(deep=False)
-        del parameters["local_passes"]
-        model = TopKLinearSVC(**parameters)
-        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        fitted.pop("n_shards_", None)  # A model that was loaded from a file has none.
-        for name, value in fitted.items():
-            setattr(model, name, value)
-        return model

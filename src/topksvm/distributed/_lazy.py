@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from topksvm.distributed._parts import import_dask, is_dask_array, is_dask_frame, whole_rows
+from topksvm.distributed._one_thread import on_one_thread
+from topksvm.distributed._parts import (
+    import_dask,
+    is_dask_array,
+    is_dask_frame,
+    parts_of_column,
+    parts_of_rows,
+    whole_rows,
+)
 from topksvm.estimators import TopKLinearSVC
+from topksvm.metrics import topk_ranks
 
 Array = NDArray[Any]
 
@@ -18,9 +26,21 @@ Array = NDArray[Any]
 class LazyPredictions(TopKLinearSVC):
     """A classifier whose predictions for dask collections are dask arrays."""
 
-    @abstractmethod
     def to_local(self) -> TopKLinearSVC:
-        """Return the model without Dask."""
+        """Return the model as a :class:`topksvm.TopKLinearSVC`, which needs no Dask.
+
+        Returns
+        -------
+        model : TopKLinearSVC
+            Fitted, with the same parameters, weights, certificate and history.
+        """
+        check_is_fitted(self)
+        names = TopKLinearSVC().get_params()
+        model = TopKLinearSVC(**{name: getattr(self, name) for name in names})
+        for name, value in vars(self).items():
+            if name.endswith("_") and name not in ("n_shards_", "worker_bytes_"):
+                setattr(model, name, value)
+        return model
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores of the classes, lazily for a dask collection.
@@ -106,8 +126,23 @@ class LazyPredictions(TopKLinearSVC):
         accuracy : float
             Between 0 and 1.
         """
-        computed = import_dask().compute(X, y, sample_weight)
-        return self.to_local().score_topk(computed[0], computed[1], k, computed[2])
+        number = self._number_of_guesses(k)
+        if not _is_lazy(X):
+            y, sample_weight = import_dask().compute(y, sample_weight)
+            return self.to_local().score_topk(X, y, number, sample_weight)
+        if is_dask_frame(X):
+            validate_data(self, X._meta, reset=False, skip_check_array=True)
+        rows = parts_of_rows(X)
+        labels = parts_of_column(y, X, len(rows), "y")
+        weights: list[Any] = [None] * len(rows)
+        if sample_weight is not None:
+            weights = parts_of_column(sample_weight, X, len(rows), "sample_weight")
+        dask = import_dask()
+        model, count = dask.delayed(self._for_blocks(), traverse=False), dask.delayed(_count)
+        counts = zip(rows, labels, weights, strict=True)
+        sums = dask.compute(*(count(model, *part, number) for part in counts))
+        hits, total = np.sum(sums, axis=0)
+        return float(hits / total)
 
     def _map(self, X: Any, method: Any, width: int | None, dtype: Any, **options: Any) -> Any:
         """Return ``method(model, rows)`` of each block: so many columns, or one number per row."""
@@ -119,15 +154,12 @@ class LazyPredictions(TopKLinearSVC):
                 f"X has shape {X.shape} but the model was trained with {self.n_features_in_} "
                 f"features; X must be (n, {self.n_features_in_})."
             )
-        model = self.to_local()
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_  # Blocks are arrays, which have no names.
         X = whole_rows(X)
         columns = {} if width is None else {"chunks": (X.chunks[0], (width,))}
         return X.map_blocks(
             _apply,
             method,
-            model=import_dask().delayed(model, traverse=False),
+            model=import_dask().delayed(self._for_blocks(), traverse=False),
             options=options,
             dtype=dtype,
             meta=np.empty((0,) * (1 if width is None else 2), dtype),
@@ -137,13 +169,35 @@ class LazyPredictions(TopKLinearSVC):
             **columns,
         )
 
+    def _for_blocks(self) -> TopKLinearSVC:
+        model = self.to_local()
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_  # Blocks are arrays, which have no names.
+        return model
+
 
 def _is_lazy(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and (is_dask_array(X) or is_dask_frame(X))
 
 
+@on_one_thread
 def _apply(rows: Any, method: Any, model: TopKLinearSVC, options: dict[str, Any]) -> Any:
     return method(model, rows, **options)
+
+
+@on_one_thread
+def _count(model: TopKLinearSVC, rows: Any, y: Any, weights: Any, k: int) -> tuple[float, float]:
+    """Return the weight of the rows whose label is among the `k` best, and that of all."""
+    if rows.shape[0] == 0:
+        return 0.0, 0.0
+    rows, y = getattr(rows, "values", rows), np.asarray(y)
+    if rows.shape[0] != y.size:
+        raise ValueError(
+            f"A chunk of X has {rows.shape[0]} rows but that of y has {y.size}; they must match."
+        )
+    weights = np.ones(y.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    hits = topk_ranks(y, model.decision_function(rows), labels=model.classes_) <= k
+    return float(weights @ hits), float(weights.sum())
 
 
 def _best_labels(model: TopKLinearSVC, rows: Any, k: int) -> Any:

@@ -107,6 +107,7 @@ class Standing:
     n_lost: int = 0
     plain_dual: float = 0.0
     gain: float = 0.0
+    snapshot_bytes: int = 0
 
     def certificates(self) -> list[Certificate]:
         """Return a certificate for each scale; that of the first, 1, is exact."""

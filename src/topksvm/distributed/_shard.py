@@ -159,7 +159,7 @@ class Shard:
             max_time=solver.elapsed + order.seconds,
         )
         if order.undo:
-            self._undo()
+            self.undo()
         self._set_caution(self.n_shards if order.caution is None else order.caution)
         self._remember(order)
         before = solver.dual
@@ -175,7 +175,8 @@ class Shard:
             gain=(solver.dual - before) / self.sigma,
         )
 
-    def _undo(self) -> None:
+    def undo(self) -> None:
+        """Return to the duals before the last round that had a reach, unless they are gone."""
         # A shard that was rebuilt meanwhile has nothing to take back.
         if self.last_start is not None:
             self.solver.duals = snapshot(self.last_start)
@@ -246,6 +247,12 @@ class Shard:
         """Return a copy of the duals."""
         copy = snapshot(self.solver.duals)
         return copy._replace(values=copy.values / self.sigma)
+
+
+def rows_of_duals(duals: Duals, start: int, stop: int) -> Duals:
+    """Return a copy of the duals of the examples from `start` to `stop`."""
+    some = slice(start, stop)
+    return snapshot(duals._replace(start=duals.start[some], count=duals.count[some]))
 
 
 def can_go_on(loss: Any) -> bool:

@@ -8,27 +8,24 @@ since the worker is a new one, says so, and the driver has the shard rebuilt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
 from threading import Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import thread_limit
-from topksvm.distributed._blocks import Block, join
+from topksvm.distributed import _model
+from topksvm.distributed._blocks import Block, Piece, join
 from topksvm.distributed._model import Model, start_model
+from topksvm.distributed._one_thread import on_one_thread
 from topksvm.distributed._shard import Contribution, Order, Shard
 from topksvm.solvers._duals import Duals
 from topksvm.solvers._problem import make_problem
 
 Floats = NDArray[np.floating[Any]]
-P = ParamSpec("P")
-T = TypeVar("T")
 
 FORGOTTEN = 3600.0
 """Seconds after which a shard that nobody asks for belongs to a client that has died."""
@@ -57,9 +54,10 @@ class Entry:
             raise ShardLostError(f"model {version}")
         return self.models[version]
 
-    def keep(self, version: int, model: Model) -> None:
-        """Keep a model, and the one before it: that may yet turn out to be the last."""
-        self.models = dict(sorted({**self.models, version: model}.items())[-2:])
+    def keep(self, version: int, model: Model, others: Collection[int]) -> None:
+        """Keep a model, and `others`, any of which may yet turn out to be the last."""
+        kept = {number: old for number, old in self.models.items() if number in others}
+        self.models = {**kept, version: model}
 
 
 _SHARDS: dict[tuple[str, int], Entry] = {}
@@ -92,21 +90,17 @@ class Evaluation:
     duals_bytes: int
 
 
-def on_one_thread(task: Callable[P, T]) -> Callable[P, T]:
-    """Let a task use the one thread that Dask has given it, and no more."""
-
-    @wraps(task)
-    def limited(*args: P.args, **kwargs: P.kwargs) -> T:
-        with thread_limit(1), threadpool_limits(1, user_api="blas"):
-            return task(*args, **kwargs)
-
-    return limited
-
-
 @on_one_thread
-def build(setting: Setting, number: int, blocks: Sequence[Block], duals: Duals | None) -> int:
-    """Make a shard of the blocks and keep it here; return the number of examples."""
-    block = join(blocks, setting.dtype)
+def build(
+    setting: Setting,
+    number: int,
+    pieces: Sequence[Piece],
+    blocks: Sequence[Block],
+    duals: Duals | None,
+) -> int:
+    """Make a shard of pieces of the blocks and keep it here; return the number of examples."""
+    cut = [block.rows(piece) for block, piece in zip(blocks, pieces, strict=True)]
+    block = join(cut, setting.dtype)
     labels = np.searchsorted(setting.classes, block.y)
     C = block.weights * setting.C[labels]
     problem = make_problem(block.X, labels, C, setting.classes.size, setting.bias)
@@ -149,25 +143,30 @@ def solve(token: str, number: int, version: int, order: Order) -> Contribution:
 
 
 @on_one_thread
-def contribute(token: str, number: int) -> Contribution:
-    """Say what the duals of the shard come to as they are."""
+def contribute(token: str, number: int, undo: bool) -> Contribution:
+    """Say what the duals of the shard come to, after the last round is taken back if asked for."""
     with _using(token, number) as entry:
+        if undo:
+            entry.shard.undo()
         return entry.shard.contribution()
 
 
 @on_one_thread
-def evaluate(token: str, number: int, version: int, model: Model, scales: Floats) -> Evaluation:
+def evaluate(
+    token: str, number: int, version: int, others: Collection[int], model: Model, scales: Floats
+) -> Evaluation:
     """Move the duals as the model says, keep it, and return the losses at its weights."""
     with _using(token, number) as entry:
         start = time.perf_counter()
         entry.shard.go_on(model.share)
-        return _evaluation(entry, version, model, scales, start)
+        entry.keep(version, model, others)
+        return _evaluation(entry, model, scales, start)
 
 
-def receive(token: str, number: int, version: int, model: Model) -> None:
+def receive(token: str, number: int, version: int, others: Collection[int], model: Model) -> None:
     """Keep a model that is not to be evaluated."""
     with _using(token, number) as entry:
-        entry.keep(version, model)
+        entry.keep(version, model, others)
 
 
 @on_one_thread
@@ -177,14 +176,13 @@ def evaluate_larger(
     """Return the losses at `factor` times the weights of the model `old`, and keep them."""
     with _using(token, number) as entry:
         start = time.perf_counter()
-        return _evaluation(entry, version, entry.model(old).times(factor), scales, start)
+        larger = entry.model(old).times(factor)
+        entry.keep(version, larger, (old,))
+        return _evaluation(entry, larger, scales, start)
 
 
-def _evaluation(
-    entry: Entry, version: int, model: Model, scales: Floats, start: float
-) -> Evaluation:
+def _evaluation(entry: Entry, model: Model, scales: Floats, start: float) -> Evaluation:
     losses = entry.shard.losses(model.weights, scales)
-    entry.keep(version, model)
     duals = entry.shard.solver.duals
     size = 12 * (int(duals.count.sum()) + duals.count.size)
     facts = replace(model, weights=np.empty(0))
@@ -203,9 +201,16 @@ def snapshot(token: str, number: int) -> Duals:
         return entry.shard.snapshot()
 
 
+@on_one_thread
 def add(first: Contribution, second: Contribution) -> Contribution:
     """Add what two shards, or more, come to."""
     return first + second
+
+
+@on_one_thread
+def conclude(total: Contribution, dtype: str) -> Model:
+    """Return the model for the sum of all contributions."""
+    return _model.conclude(total, dtype)
 
 
 def collect(results: list[Any]) -> list[Any]:

@@ -9,38 +9,33 @@ which workers there are. A shard that is gone is rebuilt on another worker from 
 and the last snapshot of its duals, or from zero. Then all shards say what their duals come to as
 they are: that is a consistent start, whatever had been done of the round. A certificate needs no
 more than that: it is about one model and one dual point, and holds whatever happens later.
+
+A worker that has joined gets a shard of one that has too many, or half of the largest, with the
+duals that belong to it: it is rebuilt there in the same way, and nothing of it is lost.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.distributed import _tasks
-from topksvm.distributed._cocoa import WeightsLostError
 from topksvm.distributed._data import DaskData
-from topksvm.distributed._model import Standing, bytes_of_round, conclude
-from topksvm.distributed._parts import import_dask
-from topksvm.distributed._shard import Order, can_go_on, tree_sum
-from topksvm.distributed._tasks import Setting, ShardLostError
+from topksvm.distributed._local_team import WeightsLostError
+from topksvm.distributed._model import Standing, bytes_of_round
+from topksvm.distributed._placement import Change, next_change, place_lost
+from topksvm.distributed._shard import Order, can_go_on, rows_of_duals, tree_sum
+from topksvm.distributed._tasks import Setting
+from topksvm.distributed._workers import Workers, WorkersLostError
 from topksvm.solvers._certificate import SCALES
 from topksvm.solvers._duals import Duals
 
 Floats = NDArray[np.floating[Any]]
-
-POLL = 0.5
-"""Seconds between two looks at which workers there are."""
-
-PATIENCE = 60.0
-"""Seconds to wait for a worker if there is none."""
 
 MAX_REPAIRS = 20
 """Attempts at one round before it is given up."""
@@ -52,12 +47,8 @@ SNAPSHOT_BYTES = 1 << 28
 """The most that snapshots of all shards may take in the memory of the client."""
 
 
-class WorkersLostError(RuntimeError):
-    """What was asked of the workers cannot be had any more."""
-
-
 class DaskTeam:
-    """The shards of a fit on a cluster; see :class:`topksvm.distributed._cocoa.Team`.
+    """The shards of a fit on a cluster; see :class:`topksvm.distributed._local_team.Team`.
 
     Parameters
     ----------
@@ -78,16 +69,23 @@ class DaskTeam:
         data: DaskData,
         homes: list[str],
     ) -> None:
-        self.client, self.setting, self.data, self.homes = client, setting, data, list(homes)
-        self.n_shards, self.is_sparse = len(homes), data.surveys[0].is_sparse
+        self.workers = Workers(client, setting.token)
+        self.setting, self.data, self.homes = setting, data, list(homes)
+        self.is_sparse = data.surveys[0].is_sparse
         self.can_go_on = can_go_on(setting.loss)
         self.size = (data.surveys[0].d + (setting.bias != 0.0)) * setting.classes.size
-        self.n_submitted = 0
-        self.version = self.judged = self.previous = self.n_versions = 0
+        self.version = self.judged = self.n_versions = 0
+        self.before = (0, 0)
         self.snapshots: list[Duals | None] = [None] * self.n_shards
         self.rounds_since_snapshot = 0
-        self.duals_bytes = 0
-        self.n_lost = 0
+        self.duals_bytes = self.snapshot_bytes = self.n_lost = 0
+        self.must_undo = self.needs_repair = False
+        self.moved: set[int] = set()
+
+    @property
+    def n_shards(self) -> int:
+        """The number of shards."""
+        return len(self.homes)
 
     def start(self) -> None:
         """Have the shards built, after which they alone hold the rows."""
@@ -99,16 +97,55 @@ class DaskTeam:
         if self.version == 0:
             self._build(range(self.n_shards))
 
+    def welcome(self) -> None:
+        """See the protocol."""
+        if self.duals_bytes > SNAPSHOT_BYTES:
+            return
+        # If a worker is lost now, the next round finds out.
+        with suppress(WorkersLostError):
+            while True:
+                threads = self.workers.threads()
+                most = self.data.most_shards(threads)
+                change = next_change(self.homes, self.data.sizes(), threads, most)
+                if change is None:
+                    return
+                self._carry_out(change)
+
+    def _carry_out(self, change: Change) -> None:
+        number, duals = change.number, self._recall(change.number)
+        if not change.is_split:
+            self.homes[number] = change.home
+            return
+        n = self.data.split(number)
+        self.moved.add(self.n_shards)
+        self.homes.append(change.home)
+        self.snapshots[number] = rows_of_duals(duals, 0, n)
+        self.snapshots.append(rows_of_duals(duals, n, duals.start.size))
+
+    def _recall(self, number: int) -> Duals:
+        """Return the duals of a shard, which is to be built again, from them."""
+        duals: Any = self.snapshots[number]
+        if number not in self.moved:  # It may have been recalled for another newcomer.
+            duals = self._result(self._on_shard("snapshot", _tasks.snapshot, number))
+            self.snapshots[number] = duals
+            self.snapshot_bytes += sum(array.nbytes for array in duals)
+            self._result(self._on_shard("release", _tasks.release, number))
+            self.moved.add(number)
+            self.needs_repair = True
+        return cast(Duals, duals)
+
     def round(self, order: Order) -> Standing:
         """See the protocol."""
-        self.n_lost = 0
+        self.must_undo = order.undo
         standing: Standing = self._repeat(lambda: self._round(order))
         self._keep_snapshots()
-        return replace(standing, n_lost=self.n_lost)
+        standing = replace(standing, n_lost=self.n_lost, snapshot_bytes=self.snapshot_bytes)
+        self.n_lost = self.snapshot_bytes = 0
+        return standing
 
     def reject(self) -> None:
         """See the protocol."""
-        self.version = self.judged = self.previous
+        self.version, self.judged = self.before
 
     def enlarge(self, factor: float) -> Standing:
         """See the protocol."""
@@ -125,29 +162,32 @@ class DaskTeam:
     def weights(self) -> Floats:
         """See the protocol."""
         for number, home in enumerate(self.homes):
-            if home not in self.client.nthreads():
+            if home not in self.workers.threads():
                 continue
             with suppress(WorkersLostError):
-                weights = self._result(self._on_shard("fetch", _tasks.fetch, number, self.judged))
+                future = self._on_shard("fetch", _tasks.fetch, number, self.judged)
+                weights: Floats = self.workers.result(future, [home])
                 return np.ascontiguousarray(weights.T) if self.is_sparse else weights
         raise WeightsLostError("All workers that had the weights were lost.")
 
     def close(self) -> None:
         """Forget the shards, on all workers that can be reached."""
         with suppress(OSError, TimeoutError):  # If not even the scheduler is left.
-            alive = self.client.nthreads()
+            alive = self.workers.threads()
             there = [number for number, home in enumerate(self.homes) if home in alive]
-            futures = [self._on_shard("release", _tasks.release, number) for number in there]
-            import_dask().distributed.wait(futures, timeout=PATIENCE)
+            self.workers.settle(
+                [self._on_shard("release", _tasks.release, number) for number in there]
+            )
 
     def _round(self, order: Order) -> Standing:
+        order = replace(order, undo=self.must_undo)
         model = self._conclude(self._on_all("local-solve", _tasks.solve, self.version, order))
         n_workers = len(set(self.homes))
         n_bytes = bytes_of_round(self.size, self.setting.dtype, n_workers, order)
-        new = self._new_version()
-        parts = self._on_all("evaluate", _tasks.evaluate, new, model, SCALES)
+        new, old = self._new_version(), (self.version, self.judged)
+        parts = self._on_all("evaluate", _tasks.evaluate, new, old, model, SCALES)
         standing = self._judge(parts, new, n_bytes)
-        self.previous, self.version = self.version, new
+        self.before, self.version = old, new
         return standing
 
     def _new_version(self) -> int:
@@ -156,8 +196,8 @@ class DaskTeam:
         return self.n_versions
 
     def _conclude(self, parts: list[Any]) -> Any:
-        total = tree_sum(parts, lambda a, b: self._submit("reduce", _tasks.add, a, b))
-        return self._submit("conclude", conclude, total, self.setting.dtype)
+        total = tree_sum(parts, lambda a, b: self.workers.submit("reduce", _tasks.add, a, b))
+        return self.workers.submit("conclude", _tasks.conclude, total, self.setting.dtype)
 
     def _judge(self, futures: list[Any], version: int, n_bytes: int = 0) -> Standing:
         parts = self._results(futures)
@@ -176,17 +216,17 @@ class DaskTeam:
         with suppress(WorkersLostError):
             self.snapshots = self._results(self._on_all("snapshot", _tasks.snapshot))
             self.rounds_since_snapshot = 0
+            self.snapshot_bytes += self.duals_bytes
 
     def _repeat(self, attempt: Callable[[], Any]) -> Any:
         """Return what `attempt` returns, however many workers are lost meanwhile."""
-        needs_repair = False
         for _ in range(MAX_REPAIRS):
             try:
-                if needs_repair:
+                if self.needs_repair:
                     self._repair()
                 return attempt()
             except WorkersLostError:
-                needs_repair = True
+                self.needs_repair = True
         raise RuntimeError(
             f"Workers were lost {MAX_REPAIRS} times in one round; see the logs of the workers. If "
             "they ran out of memory, use more of them. If X was scattered, its lost parts cannot "
@@ -194,27 +234,25 @@ class DaskTeam:
         )
 
     def _repair(self) -> None:
-        """Rebuild the shards that are gone, and make the weights those of the duals again."""
-        alive = self._workers()
+        """Build the shards that are not there, and make the weights those of the duals again."""
+        alive = self.workers.wait()
         there = [number for number, home in enumerate(self.homes) if home in alive]
         found = [self._on_shard("find", _tasks.has_shard, number) for number in there]
-        kept = {n for n, is_here in zip(there, self._results(found), strict=True) if is_here}
+        answers = self.workers.results(found, [self.homes[number] for number in there])
+        kept = {n for n, is_here in zip(there, answers, strict=True) if is_here}
         gone = [number for number in range(self.n_shards) if number not in kept]
-        self.n_lost += len(gone)
-        load = Counter(dict.fromkeys(alive, 0))
-        load.update(self.homes[number] for number in kept)
-        for number in gone:
-            self.homes[number] = min(
-                load, key=lambda worker: (load[worker] / alive[worker], worker)
-            )
-            load[self.homes[number]] += 1
+        self.n_lost += len(set(gone) - self.moved)
+        place_lost(self.homes, [n for n in gone if self.homes[n] not in alive], alive)
         self._build(gone)
-        model = self._conclude(self._on_all("contribute", _tasks.contribute))
+        undone = self._on_all("contribute", _tasks.contribute, self.must_undo)
+        model = self._conclude(undone)
         new = self._new_version()
-        self._results(self._on_all("receive", _tasks.receive, new, model))
+        self._results(self._on_all("receive", _tasks.receive, new, (self.judged,), model))
         self.version = new
+        self.must_undo = self.needs_repair = False
+        self.moved.clear()
 
-    def _build(self, numbers: Sequence[int]) -> None:
+    def _build(self, numbers: Iterable[int]) -> None:
         built = [
             self._on_worker(
                 "build",
@@ -222,24 +260,13 @@ class DaskTeam:
                 number,
                 self.setting,
                 number,
+                self.data.groups[number],
                 self.data.read(number, self.homes[number]),
                 self.snapshots[number],
             )
             for number in numbers
         ]
         self._results(built)
-
-    def _workers(self) -> dict[str, int]:
-        """Return the workers with their threads; wait for one if there is none."""
-        deadline = time.monotonic() + PATIENCE
-        while not (alive := self.client.nthreads()):
-            if time.monotonic() > deadline:
-                raise RuntimeError(
-                    f"The cluster has had no worker for {PATIENCE:.0f} s; start workers and fit "
-                    "again."
-                )
-            time.sleep(POLL)
-        return dict(alive)
 
     def _on_all(self, name: str, task: Any, *args: Any) -> list[Any]:
         return [self._on_shard(name, task, number, *args) for number in range(self.n_shards)]
@@ -248,28 +275,10 @@ class DaskTeam:
         return self._on_worker(name, task, number, self.setting.token, number, *args)
 
     def _on_worker(self, name: str, task: Any, number: int, *args: Any) -> Any:
-        return self._submit(name, task, *args, workers=[self.homes[number]])
-
-    def _submit(self, name: str, task: Any, *args: Any, **options: Any) -> Any:
-        # Numbered, as a task that changes a shard must never be taken for one that is done.
-        self.n_submitted += 1
-        key = f"topksvm-{name}-{self.n_submitted}-{self.setting.token}"
-        return self.client.submit(task, *args, key=key, pure=False, **options)
+        return self.workers.submit(name, task, *args, workers=[self.homes[number]])
 
     def _results(self, futures: list[Any]) -> list[Any]:
-        """Return the results of all; they should be small."""
-        return self._result(self._submit("collect", _tasks.collect, futures)) if futures else []
+        return self.workers.results(futures, self.homes)
 
     def _result(self, future: Any) -> Any:
-        """Return the result, unless it can never be had, since a worker is gone."""
-        distributed = import_dask().distributed
-        while True:
-            try:
-                return future.result(timeout=POLL)
-            except TimeoutError:
-                if future.status == "error":
-                    raise
-                if not set(self.homes) <= set(self.client.nthreads()):
-                    raise WorkersLostError from None
-            except (ShardLostError, distributed.KilledWorker, CancelledError) as error:
-                raise WorkersLostError from error
+        return self.workers.result(future, self.homes)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from topksvm.distributed import DaskTopKLinearSVC
-from topksvm.distributed._cocoa import CoCoA, LocalTeam
+from topksvm.distributed._cocoa import CoCoA
+from topksvm.distributed._local_team import LocalTeam
 from topksvm.distributed._parts import import_dask
 from topksvm.distributed._shard import Shard
 from topksvm.losses import LOSSES

@@ -1,0 +1,98 @@
+"""What CoCoA+ wants of the shards, wherever they are, and shards in this process that do it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm.distributed._model import Model, Standing, bytes_of_round, conclude, start_model
+from topksvm.distributed._shard import Order, Shard, tree_sum
+from topksvm.solvers._certificate import SCALES
+
+Floats = NDArray[np.floating[Any]]
+
+
+class WeightsLostError(RuntimeError):
+    """The weights that were certified cannot be had any more."""
+
+
+class Team(Protocol):
+    """Shards, wherever they are."""
+
+    can_go_on: bool
+
+    @property
+    def n_shards(self) -> int:
+        """The number of shards."""
+
+    def welcome(self) -> None:
+        """Let workers that have joined take part, which may change the number of shards."""
+
+    def round(self, order: Order) -> Standing:
+        """Have all shards carry out the order, and certify where that has led."""
+
+    def reject(self) -> None:
+        """Return to the model before the last round, which the next order will undo."""
+
+    def enlarge(self, factor: float) -> Standing:
+        """Certify the model with weights that are larger than those of the duals.
+
+        It is what :meth:`weights` returns until the next round, which starts from the model.
+        """
+
+    def weights(self) -> Floats:
+        """Return the weights that were certified last as ``(m, d)``; may raise WeightsLostError."""
+
+
+class LocalTeam:
+    """Shards in this process that take turns: what a cluster computes, without one."""
+
+    def __init__(self, shards: Sequence[Shard], *, can_go_on: bool = True) -> None:
+        self.shards = list(shards)
+        self.n_shards = len(self.shards)
+        self.can_go_on = can_go_on
+        self.problem = self.shards[0].solver.problem
+        self.model = self.judged = start_model(self.problem.shape, self.problem.dtype)
+        self.before = self.model, self.judged
+
+    def welcome(self) -> None:
+        """Nobody joins a team in one process."""
+
+    def round(self, order: Order) -> Standing:
+        """See the protocol."""
+        parts = [shard.solve(self.model.weights, order) for shard in self.shards]
+        model = conclude(tree_sum(parts, add), self.problem.dtype)
+        for shard in self.shards:
+            shard.go_on(model.share)
+        size, dtype = model.weights.size, model.weights.dtype
+        n_bytes = bytes_of_round(size, dtype, self.n_shards, order)
+        standing = self._standing(model, SCALES, n_bytes)
+        self.before = self.model, self.judged
+        self.model = self.judged = model
+        return standing
+
+    def reject(self) -> None:
+        """See the protocol."""
+        self.model, self.judged = self.before
+
+    def enlarge(self, factor: float) -> Standing:
+        """See the protocol."""
+        larger = self.model.times(factor)
+        standing = self._standing(larger, SCALES[:1])
+        self.judged = larger
+        return standing
+
+    def weights(self) -> Floats:
+        """See the protocol."""
+        return self.problem.coefficients(self.judged.weights)
+
+    def _standing(self, model: Model, scales: Floats, n_bytes: int = 0) -> Standing:
+        start = time.perf_counter()
+        losses = sum(shard.losses(model.weights, scales) for shard in self.shards)
+        seconds = (time.perf_counter() - start) / self.n_shards
+        return model.standing(np.asarray(losses), seconds, n_bytes)

@@ -1,0 +1,85 @@
+"""The workers of a cluster: who is there, tasks for them, and results for as long as they live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any
+
+from topksvm.distributed import _tasks
+from topksvm.distributed._parts import import_dask
+from topksvm.distributed._tasks import ShardLostError
+
+POLL = 0.5
+"""Seconds between two looks at which workers there are."""
+
+PATIENCE = 60.0
+"""Seconds to wait for a worker if there is none."""
+
+
+class WorkersLostError(RuntimeError):
+    """What was asked of the workers cannot be had any more."""
+
+
+class Workers:
+    """What a fit, of the name `token`, wants of the workers of a client."""
+
+    def __init__(self, client: Any, token: str) -> None:
+        self.client, self.token = client, token
+        self.n_submitted = 0
+
+    def threads(self) -> dict[str, int]:
+        """Return the workers with their threads."""
+        return dict(self.client.nthreads())
+
+    def wait(self) -> dict[str, int]:
+        """Return the workers with their threads; wait for one if there is none."""
+        deadline = time.monotonic() + PATIENCE
+        while not (alive := self.threads()):
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"The cluster has had no worker for {PATIENCE:.0f} s; start workers and fit "
+                    "again."
+                )
+            time.sleep(POLL)
+        return alive
+
+    def submit(self, name: str, task: Any, *args: Any, **options: Any) -> Any:
+        """Return a future of the task, by which it is called on the dashboard."""
+        # Numbered, as a task that changes a shard must never be taken for one that is done.
+        self.n_submitted += 1
+        key = f"topksvm-{name}-{self.n_submitted}-{self.token}"
+        return self.client.submit(task, *args, key=key, pure=False, **options)
+
+    def results(self, futures: Sequence[Any], needed: Collection[str]) -> list[Any]:
+        """Return the results of all; they should be small."""
+        if not futures:
+            return []
+        return self.result(self.submit("collect", _tasks.collect, futures), needed)
+
+    def result(self, future: Any, needed: Collection[str]) -> Any:
+        """Return the result, unless it can never be had, since one of the `needed` is gone.
+
+        Tasks that are tied to a worker that is gone would wait for it for ever.
+        """
+        distributed = import_dask().distributed
+        while True:
+            try:
+                return future.result(timeout=POLL)
+            except TimeoutError:
+                if future.status == "error":
+                    raise
+                if not set(needed) <= set(self.threads()):
+                    raise WorkersLostError from None
+            except (ShardLostError, distributed.KilledWorker, CancelledError) as error:
+                raise WorkersLostError from error
+
+    def settle(self, futures: Sequence[Any]) -> None:
+        """Wait until the tasks have ended, however they do, but not for long."""
+        distributed = import_dask().distributed
+        deadline = time.monotonic() + PATIENCE
+        for future in futures:
+            with suppress(TimeoutError, CancelledError, distributed.KilledWorker):
+                future.result(timeout=max(0.0, deadline - time.monotonic()))
