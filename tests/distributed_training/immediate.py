@@ -16,6 +16,9 @@ class Done:
         self.value, self.error = value, error
         self.status = "finished" if error is None else "pending"
 
+    def release(self):
+        """Nothing is kept."""
+
     def result(self, timeout=None):  # noqa: ARG002
         if self.error is not None:
             raise self.error
@@ -44,11 +47,11 @@ class ImmediateClient:
         if workers and workers[0] not in self.threads:
             return Done(error=TimeoutError())
         try:
-            done = Done(task(*_values(args)))
-        except Exception as error:  # noqa: BLE001  # As Dask does: it belongs to the future.
+            done = Done(task(*values_of(args)))
+        except Exception as error:  # As Dask does: it belongs to the future.
             return Done(error=error)
         if "-build-" in key:
-            self.places[args[0].token, args[1]] = workers[0]
+            self.places[args[0].key] = workers[0]
         return done
 
     def lose(self, worker):
@@ -56,13 +59,13 @@ class ImmediateClient:
         del self.threads[worker]
         for shard, place in list(self.places.items()):
             if place == worker:
-                _tasks.release(*shard)
+                _tasks._SHARDS.pop(shard, None)
 
 
-def _values(value):
+def values_of(value):
     """Replace the futures, however deep in lists, by their results."""
     if isinstance(value, Done):
         return value.result()
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
-        return type(value)(map(_values, value))
+        return type(value)(map(values_of, value))
     return value

@@ -17,6 +17,7 @@ from solvers.cases import (
     make_sdca,
     make_sparse_rows,
     optimum,
+    run,
     with_softmax,
 )
 from solvers.cases import losses as every_loss
@@ -25,6 +26,7 @@ from solvers.objective import HINGES
 from distributed_training.simulation import Simulation, split
 from topksvm.distributed._shard import Order, Shard
 from topksvm.solvers import Status
+from topksvm.solvers._certificate import SCALES
 
 some_losses = with_softmax(every_loss(HINGES, (3,), (0.0,)))
 any_number_of_shards = pytest.mark.parametrize("K", [1, 2, 7, 32])
@@ -157,18 +159,40 @@ def test_shards_with_little_in_common_need_little_caution():
     assert result.history[-1].caution < 4.0
 
 
-def test_one_shard_is_the_serial_solver():
+@pytest.mark.parametrize("passes", [1, 11], ids=["full passes", "and active ones"])
+def test_one_shard_is_the_serial_solver_to_the_end(passes):
+    """Which here puts its weights right after every round, as the shard does."""
     X, y = make_data(120, 6, 20)
     objective = make_objective("topk_hinge_alpha", 3, 0.0, X, y, C=0.3)
-    simulation = Simulation(objective, [np.arange(120)])
+    simulation = Simulation(objective, [np.arange(120)], passes=passes, tol=1e-4)
+    result = simulation.run()
+    assert result.status is Status.SOLVED
     serial = make_sdca(objective)
     assert serial.use_active
-    for _ in range(4):
-        standing = simulation.team.round(Order(passes=11))
+    for line in result.history:
         serial.full_pass()
-        serial._active_passes()
-        assert standing.dual == pytest.approx(serial.dual, rel=1e-11)
-        np.testing.assert_allclose(simulation.team.weights(), serial.weights, rtol=0, atol=1e-9)
+        if passes > 1:
+            serial._active_passes()
+        certificate = serial.certify(scales=SCALES[:1])
+        assert line.epoch == serial.n_passes
+        assert line.dual == pytest.approx(certificate.dual, rel=1e-13)
+        assert line.primal == pytest.approx(certificate.primal, rel=1e-12)
+    np.testing.assert_allclose(simulation.team.weights(), serial.weights, rtol=0, atol=1e-13)
+
+
+@some_losses
+def test_one_shard_is_the_plain_solver_that_users_call(name, k, smoothing):
+    """Which puts its weights right only where the gap seems near: equal but for rounding."""
+    X, y = make_data(60, 8, 15)
+    objective = make_objective(name, k, smoothing, X, y, C=0.2, bias=1.5)
+    serial = run(objective, solver="sdca", active=False, tol=1e-4)
+    n_iter = serial.n_iter
+    simulation = Simulation(objective, [np.arange(60)], passes=1, tol=0.0, max_iter=n_iter)
+    result = simulation.run()
+    assert result.n_iter == n_iter
+    np.testing.assert_allclose(result.weights, serial.weights, rtol=0, atol=1e-10)
+    assert result.certificate.dual == pytest.approx(serial.certificate.dual, rel=1e-11)
+    assert result.certificate.relative_gap <= 1e-4
 
 
 def test_going_on_in_the_direction_of_a_round_saves_rounds():

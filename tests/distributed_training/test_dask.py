@@ -12,15 +12,16 @@ from solvers.cases import make_data, make_objective
 
 from topksvm import TopKLinearSVC
 from topksvm.distributed import DaskTopKLinearSVC
-from topksvm.distributed._data import choose_passes, place
+from topksvm.distributed._data import choose_passes
 
 da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
 dd = pytest.importorskip("dask.dataframe", reason="needs topksvm[dask]")
 import dask  # noqa: E402
 import pandas as pd  # noqa: E402
+from dask.utils import key_split  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("client")
-OPTIONS = {"k": 2, "C": 0.02, "random_state": 0}
+OPTIONS = {"k": 2, "C": 0.02, "tol": 1e-2, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -32,28 +33,27 @@ def dask_arrays(X, y, rows=35):
     return da.from_array(X, chunks=(rows, -1)), da.from_array(y, chunks=rows)
 
 
-def check(model, X, y, C=0.02, **more):
+def check(model, X, y, C=0.02):
     """Assert that the certificate is true, and the optimum that of one machine."""
-    codes = np.searchsorted(model.classes_, y)
-    objective = make_objective(
-        "topk_hinge_alpha", model.k, 0.0, X, codes, C=C, bias=1.0 * model.fit_intercept, **more
-    )
-    W = np.hstack([model.coef_, model.intercept_[:, None]])
-    if not model.fit_intercept:
-        W = model.coef_
+    codes, bias = np.searchsorted(model.classes_, y), 0.0
+    W = model.coef_
+    if model.fit_intercept:
+        bias = model.intercept_scaling
+        W = np.hstack([W, model.intercept_[:, None] / bias])
+    objective = make_objective("topk_hinge_alpha", model.k, model.smoothing, X, codes, C, bias=bias)
     assert model.certificate_.primal == pytest.approx(objective.primal(W), rel=1e-6)
-    local = TopKLinearSVC(model.k, C=1.0, fit_intercept=model.fit_intercept, random_state=0).fit(
-        X, y, np.broadcast_to(C, y.shape)
-    )
-    assert -1e-9 <= model.certificate_.relative_gap <= 1e-3
+    names = ("k", "smoothing", "fit_intercept", "intercept_scaling")
+    local = TopKLinearSVC(**{name: getattr(model, name) for name in names}, C=1.0, random_state=0)
+    local.fit(X, y, np.broadcast_to(C, y.shape))
+    assert -1e-9 <= model.certificate_.relative_gap <= model.tol
     assert model.certificate_.primal >= local.certificate_.dual * (1 - 1e-9)
     assert model.certificate_.dual <= local.certificate_.primal * (1 + 1e-9)
-    return objective
 
 
-def test_fit_on_dask_arrays_and_history(data):
+def test_fit_on_dask_arrays_and_history(data, client, capsys):
     X, y = data
-    model = DaskTopKLinearSVC(**OPTIONS).fit(*dask_arrays(X, y))
+    options = {**OPTIONS, "tol": 1e-3}
+    model = DaskTopKLinearSVC(**options, verbose=1).fit(*dask_arrays(X, y))
     check(model, X, y)
     assert model.n_shards_ == 2
     assert model.coef_.shape == (15, 6)
@@ -63,22 +63,53 @@ def test_fit_on_dask_arrays_and_history(data):
     assert model.n_iter_ == sum(line["local_passes"] for line in history)
     assert {line["n_bytes"] for line in history} == {15 * 7 * (16 + 8)}
     assert all(line["computation"] > 0 and line["n_lost"] == 0 for line in history)
-    again = DaskTopKLinearSVC(**OPTIONS).fit(*dask_arrays(X, y))
+    assert {line["n_shards"] for line in history} == {2}
+    assert [line["snapshot_bytes"] > 0 for line in history[:6]] == [False] * 4 + [True, False]
+    again = DaskTopKLinearSVC(**options).fit(*dask_arrays(X, y))
     np.testing.assert_array_equal(again.coef_, model.coef_)
+    lines = capsys.readouterr().err.splitlines()
+    assert [f"pass {line['epoch']}:" for line in history] == [
+        line[: line.find(":") + 1] for line in lines
+    ]
+    names = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+    wanted = "rows survey build local-solve reduce model certify collect snapshot fetch release"
+    assert {f"topksvm-{name}" for name in wanted.split()} <= names
+    assert "topksvm" not in names  # Dask leaves out words that look like a hash.
 
 
 def test_one_shard_and_other_parameters(data):
     X, y = data
     weights = np.random.default_rng(0).uniform(0.0, 2.0, len(y))
     model = DaskTopKLinearSVC(
-        2, C=0.02, n_jobs=1, fit_intercept=False, class_weight={0: 2.0}, local_passes=2
+        2, C=0.02, n_jobs=1, fit_intercept=False, class_weight={0: 2.0}, local_passes=2, tol=1e-2
     )
     model.fit(*dask_arrays(X, y), da.from_array(weights, chunks=50))
     assert model.n_shards_ == 1
     check(model, X, y, C=0.02 * weights * np.where(y == 0, 2.0, 1.0))
-    balanced = DaskTopKLinearSVC(**OPTIONS, class_weight="balanced").fit(*dask_arrays(X, y))
-    sizes = np.bincount(y)
-    check(balanced, X, y, C=0.02 * len(y) / (15 * sizes[y]))
+    balanced = DaskTopKLinearSVC(
+        **OPTIONS, class_weight="balanced", intercept_scaling=0.5, smoothing=0.5, dtype="float32"
+    )
+    balanced.fit(*dask_arrays(X, y))
+    assert balanced.coef_.dtype == np.float32
+    check(balanced, X.astype(np.float32), y, C=0.02 * len(y) / (15 * np.bincount(y)[y]))
+
+
+def test_parameters_and_attributes_are_those_of_one_machine(data):
+    X, y = data
+    local, model = TopKLinearSVC(2, C=0.001), DaskTopKLinearSVC(2, C=0.001, memory_limit=10**9)
+    assert model.get_params() == {**local.get_params(), "memory_limit": 10**9, "local_passes": None}
+    fitted = {name for name in vars(local.fit(X, y)) if name.endswith("_")}
+    found = {name for name in vars(model.fit(*dask_arrays(X, y))) if name.endswith("_")}
+    assert found - fitted == {"n_shards_", "worker_bytes_"}
+    assert not fitted - found
+    assert model.to_local().get_params() == {**local.get_params(), "memory_limit": 10**9}
+    # Rows come in two parts, so twice; then duals and eight arrays of weights.
+    rows = 2 * 70 * 6 * 8
+    assert rows + 8 * 8 * 15 * 7 < model.worker_bytes_ < 2 * (rows + 8 * 8 * 15 * 7 + 70 * 600)
+    with pytest.raises(
+        ValueError, match=r"worker would need about 0\.\d MB .* memory_limit = 9999"
+    ):
+        model.set_params(memory_limit=9999).fit(*dask_arrays(X, y))
 
 
 def test_csr_chunks_and_float32(data):
@@ -98,13 +129,23 @@ def test_dataframes_with_labels_of_any_kind(data):
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(6)])
     rows = dd.from_pandas(frame, npartitions=3)
     labels = dd.from_pandas(pd.Series(names[y]), npartitions=3)
-    model = DaskTopKLinearSVC(**OPTIONS).fit(rows, labels)
-    check(model, X, names[y])
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    series = dd.from_pandas(pd.Series(weights), npartitions=3)
+    model = DaskTopKLinearSVC(**OPTIONS).fit(rows, labels, series)
+    check(model, X, names[y], C=0.02 * weights)
     assert model.classes_.tolist() == names.tolist()
     assert model.feature_names_in_.tolist() == list(frame.columns)
     assert model.predict(rows).compute().tolist() == model.to_local().predict(frame).tolist()
+    score = model.to_local().score_topk(frame, names[y], sample_weight=weights)
+    assert model.score_topk(rows, labels, sample_weight=series) == pytest.approx(score)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(rows.rename(columns={"f0": "g0"}))
+    # An array of strings, and rows whose number is not known as they come from a dataframe.
+    strings, rows = da.from_array(names[y].astype(object), chunks=40), rows.to_dask_array()
+    other = DaskTopKLinearSVC(**OPTIONS).fit(rows, strings, series)
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+    assert other.predict_topk(rows).compute().tolist() == model.predict_topk(frame).tolist()
+    assert other.score_topk(rows, strings) == pytest.approx(model.score_topk(frame, names[y]))
 
 
 def test_lists_of_files_delayed_parts_and_futures(client, data, tmp_path):
@@ -129,7 +170,7 @@ def test_partitions_that_are_empty_or_of_one_class(data):
     X, y = data
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
-    rows = da.from_array(X, chunks=((8, 0, 100, 12), (3, 3)))  # The last: one class and a bit.
+    rows = da.from_array(X, chunks=((8, 0, 104, 8), (3, 3)))  # The first and the last: one class.
     model = DaskTopKLinearSVC(**OPTIONS).fit(rows, y)
     check(model, X, y)
 
@@ -165,10 +206,12 @@ def test_predictions_are_lazy_and_those_of_the_local_model(data, tmp_path):
         (model.predict_topk(rows, 4, return_scores=True)[1], local.predict_topk(X, 4, True)[1]),
     ]:
         assert isinstance(lazy, da.Array)
+        assert key_split(lazy.name).startswith("topksvm-")
         assert lazy.shape == eager.shape
         np.testing.assert_allclose(lazy.compute(), eager)
         assert lazy.dtype == eager.dtype
     assert model.score_topk(rows, labels) == local.score_topk(X, y)
+    assert model.score_topk(X, labels, 3) == local.score_topk(X, y, 3)
     assert model.score(rows, labels) == local.score(X, y)
     assert clone(model).get_params() == model.get_params()
     model.save(tmp_path / "model.safetensors")
@@ -183,9 +226,9 @@ def test_predictions_are_lazy_and_those_of_the_local_model(data, tmp_path):
 
 def test_two_classes(data):
     X, y = data
-    y = (y > 7).astype(int)
-    rows, labels = dask_arrays(X, y)
-    model = DaskTopKLinearSVC(C=0.02, random_state=0).fit(rows, labels)
+    rows, labels = dask_arrays(X, np.where(y > 7, "yes", "no"))
+    model = DaskTopKLinearSVC(C=0.02, tol=1e-2, random_state=0).fit(rows, labels)
+    assert model.classes_.tolist() == ["no", "yes"]
     scores = model.decision_function(rows)
     assert scores.shape == (120,)
     np.testing.assert_allclose(scores.compute(), model.to_local().decision_function(X))
@@ -201,6 +244,7 @@ def test_two_classes(data):
         ({"dtype": int}, "must be float32, float64"),
         ({"local_passes": 0}, "local_passes"),
         ({"class_weight": {3: -1.0}}, "must be at least 0"),
+        ({"memory_limit": 0}, "memory_limit"),
     ],
 )
 def test_parameters_that_cannot_be(data, options, message):
@@ -228,12 +272,16 @@ def test_data_that_cannot_be(data):
         model.fit(rows, da.zeros(120, dtype=int))
     with pytest.raises(TypeError, match="list with a part of type ndarray"):
         model.fit([X], [y])
-
-
-def test_placement_prefers_workers_that_have_the_rows():
-    groups, sizes = [[0, 1], [2], [3]], [10, 10, 20, 20]
-    holders = [["b"], ["b"], ["a"], ["a"]]
-    assert place(groups, sizes, holders, {"a": 1, "b": 1, "c": 2}) == ["b", "a", "c"]
+    with pytest.raises(ValueError, match=r"Part \d of the data .*y contains NaN"):
+        model.fit(rows, np.where(y == 3, np.nan, y))
+    with pytest.raises(
+        ValueError, match="labels of part 1 of y are no numbers but those of part 0"
+    ):
+        model.fit([dask.delayed(X)] * 2, [dask.delayed(y), dask.delayed(y.astype(str))])
+    with pytest.raises(ValueError, match="labels of a part of y cannot be compared"):
+        model.fit(rows, np.where(y == 3, None, "a"))
+    with pytest.raises(ValueError, match="is not for training on a cluster"):
+        model.fit(rows, labels, checkpoint="state")
 
 
 def test_local_passes_balance_computing_and_communicating():

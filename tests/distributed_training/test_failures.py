@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack, contextmanager
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from solvers.cases import make_data, make_objective
 from topksvm.distributed import DaskTopKLinearSVC, _estimator, _tasks, _team
 
 da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
-from dask.distributed import Client, LocalCluster  # noqa: E402
+from dask.distributed import Client, LocalCluster, Worker  # noqa: E402
 
 
 @pytest.fixture
@@ -40,14 +42,20 @@ def kill(client, worker, after):
     return timer
 
 
-def fit_and_kill(client, teams, monkeypatch, at_round, n_killed=1):
-    """Fit with workers that are killed while the round after `at_round` runs."""
+def fit_and_kill(client, teams, monkeypatch, at_round=0, n_killed=1, look=None):
+    """Fit with workers that are killed while the round after `at_round` runs.
+
+    `look` is called with the number of each round that has ended.
+    """
     X, y = make_data(400, 30, 15)
-    timers = []
+    timers, rounds = [], count(1)
 
     def report(passes, seconds, gap):  # noqa: ARG001
-        if len(timers) < n_killed and (team := teams[0]).version >= at_round:
-            timers.extend(kill(client, home, 0.01) for home in team.homes[:n_killed])
+        number = next(rounds)
+        if len(timers) < n_killed and number >= at_round:
+            timers.extend(kill(client, home, 0.01) for home in teams[0].homes[:n_killed])
+        if look is not None:
+            look(number)
 
     monkeypatch.setattr(_estimator, "print_progress", report)
     model = DaskTopKLinearSVC(k=2, C=0.01, tol=1e-5, random_state=0, verbose=1)
@@ -64,15 +72,65 @@ def lost_in(model):
     return [line["round"] - 1 for line in model.history_ if line["n_lost"]]
 
 
+def shards_on(client):
+    """Return the workers that hold shards."""
+    return {worker for worker, n in client.run(lambda: len(_tasks._SHARDS)).items() if n}
+
+
 def test_a_worker_is_killed_and_its_shard_goes_on_from_the_snapshot(client, teams, monkeypatch):
-    model = fit_and_kill(client, teams, monkeypatch, at_round=7)
+    """On the other worker, and then on the new one."""
+    found = []
+
+    def look(number):
+        if number > 12 and not found:
+            client.wait_for_workers(2)
+            found.append(number)
+        elif len(found) == 1 and number > found[0] + 2:
+            found.append(shards_on(client))
+
+    model = fit_and_kill(client, teams, monkeypatch, at_round=7, look=look)
     (place,) = lost_in(model)
     history = model.history_
     assert history[place]["n_lost"] == 1
     assert history[place]["dual"] > 0.9 * history[place - 1]["dual"]
     (team,) = teams
     assert team.first_homes[0] not in team.homes
-    assert team.homes[1] == team.first_homes[1]
+    assert found[1] == set(team.homes) == set(client.nthreads())
+
+
+@contextmanager
+def another_worker(client):
+    """A third worker, in a thread of this process, which is quick to start."""
+
+    async def start():
+        return await Worker(client.scheduler.address, nthreads=1)
+
+    worker = client.sync(start)
+    try:
+        yield worker.address
+    finally:
+        client.sync(worker.close)
+
+
+def test_a_worker_that_joins_without_a_loss_is_used(client, teams, monkeypatch):
+    client.wait_for_workers(2)
+    found = []
+    with ExitStack() as stack:
+
+        def look(number):
+            if number == 3:
+                found.append(stack.enter_context(another_worker(client)))
+            elif number == 8:
+                found.append(shards_on(client))
+
+        model = fit_and_kill(client, teams, monkeypatch, n_killed=0, look=look)
+    newcomer, holders = found
+    assert newcomer in holders
+    assert model.n_shards_ == len(holders) == 3
+    assert [line["n_shards"] for line in model.history_[2:5]] == [2, 3, 3]
+    assert not lost_in(model)
+    duals = [line["dual"] for line in model.history_]
+    assert all(later >= dual * (1 - 1e-12) for dual, later in pairwise(duals))
 
 
 def test_all_workers_are_killed_and_nothing_was_kept(client, teams, monkeypatch):
@@ -83,21 +141,6 @@ def test_all_workers_are_killed_and_nothing_was_kept(client, teams, monkeypatch)
     assert sum(line["n_lost"] for line in model.history_) == 2
     (team,) = teams
     assert not set(team.first_homes) & set(team.homes)
-
-
-def test_a_worker_is_killed_before_its_shard_is_built(client, monkeypatch):
-    client.wait_for_workers(2)
-    start = _team.DaskTeam.start
-
-    def kill_and_start(team):
-        kill(client, team.homes[0], 0.0).join()
-        start(team)
-
-    monkeypatch.setattr(_team.DaskTeam, "start", kill_and_start)
-    X, y = make_data(60, 5, 7)
-    model = DaskTopKLinearSVC(C=0.01).fit(da.from_array(X, chunks=(30, -1)), y)
-    assert model.certificate_.relative_gap <= 1e-3
-    assert model.n_shards_ == 2
 
 
 def workers_are_empty(client, seconds=10.0):

@@ -12,13 +12,13 @@ from topksvm.distributed._cocoa import CoCoA
 from topksvm.distributed._data import DaskData
 from topksvm.distributed._placement import Change, next_change, place, place_lost
 from topksvm.distributed._shard import Order
-from topksvm.distributed._tasks import Setting
+from topksvm.distributed._tasks import Call, Setting
 from topksvm.distributed._team import DaskTeam
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._solve import make_loss
 
 dask = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
-from distributed_training.immediate import ImmediateClient  # noqa: E402
+from distributed_training.immediate import ImmediateClient, values_of  # noqa: E402
 
 N, M = 90, 12
 
@@ -35,7 +35,7 @@ def make_team(objective):
     """Return a function that makes a team of three parts on workers with so many threads."""
     teams = []
 
-    def make(n_jobs=None, **threads):
+    def make(n_jobs=None, lost=None, **threads):
         client = ImmediateClient(**threads)
         X, y = objective.X, objective.y
         rows = [dask.from_array(part, chunks=-1) for part in np.array_split(X, 3)]
@@ -45,6 +45,8 @@ def make_team(objective):
         setting = Setting("token", loss, np.arange(M), C, 0.0, "float64", len(homes), 0)
         team = DaskTeam(client, setting, data, homes)
         teams.append(team)
+        if lost is not None:
+            client.lose(lost)
         team.start()
         return team, client
 
@@ -61,7 +63,7 @@ def duals_of(team):
         rows = np.concatenate(
             [starts[piece.part] + np.arange(piece.start, piece.stop) for piece in group]
         )
-        duals = _tasks.snapshot("token", number)
+        duals = _tasks.snapshot(Call("token", number, 0))
         for i, start, count in zip(rows, duals.start, duals.count, strict=True):
             table[i, duals.classes[start : start + count]] = duals.values[start : start + count]
     return table
@@ -71,7 +73,7 @@ def check_consistent(team, objective, standing=None):
     """Assert that the weights on every worker are those of the duals; return the dual."""
     table = duals_of(team)
     for number in range(team.n_shards):
-        weights = _tasks.fetch("token", number, team.version)
+        weights = _tasks.fetch(Call("token", number, 0), team.version)
         np.testing.assert_allclose(weights, objective.weights(table), rtol=0, atol=1e-11)
     dual = objective.dual_of(table)
     assert standing is None or standing.dual == pytest.approx(dual, rel=1e-11)
@@ -137,6 +139,12 @@ def test_a_shard_of_a_worker_with_too_many_goes_to_one_that_joins(objective, mak
     assert last.dual >= again.dual
 
 
+def test_a_worker_lost_before_its_shard_is_built(objective, make_team):
+    team, _ = make_team(a=1, b=1, lost="a")
+    assert team.homes == ["b", "b"]
+    check_consistent(team, objective, team.round(Order()))
+
+
 def test_a_worker_lost_while_a_round_is_to_be_taken_back(objective, make_team, monkeypatch):
     """The shards that are left take it back before the weights are made anew."""
     monkeypatch.setattr(_team, "SNAPSHOT_ROUNDS", 1)
@@ -185,6 +193,31 @@ def test_shards_are_split_at_any_row(objective, make_team):
     again = team.round(Order(passes=0))
     assert again.dual == pytest.approx(standing.dual, rel=1e-12)
     check_consistent(team, objective, again)
+
+
+def test_tasks_that_dask_runs_again_change_nothing(objective, make_team):
+    """As it does if a worker with the result of a later task is lost."""
+    team, client = make_team(a=1, b=1)
+    ran, submit = [], client.submit
+
+    def note_and_submit(task, *args, **options):
+        ran.append((task, args))
+        return submit(task, *args, **options)
+
+    client.submit = note_and_submit
+    for _ in range(3):
+        standing = team.round(Order(reach=2.0))
+    changing = {_tasks.solve, _tasks.evaluate}
+    again = [(task, args) for task, args in ran if task in changing]
+    assert len(again) == 12
+    for task, args in again:
+        with pytest.raises(_tasks.ShardLostError):
+            task(*values_of(args))
+    check_consistent(team, objective, standing)
+    team.close()
+    call = Call("token", 0, 1)
+    with pytest.raises(_tasks.ShardLostError):
+        _tasks.build(call, team.setting, [], [], None)
 
 
 def test_placement_prefers_workers_that_have_the_rows():

@@ -101,7 +101,12 @@ def _checked(X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
 
 def survey(block: Block) -> Survey:
     """Return what the driver must know of a block."""
-    labels, codes = np.unique(block.y, return_inverse=True)
+    try:
+        labels, codes = np.unique(block.y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"The labels of a part of y cannot be compared ({error}); they must be of one type."
+        ) from error
     sums = np.bincount(codes, block.weights, minlength=labels.size)
     X = block.X
     arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)

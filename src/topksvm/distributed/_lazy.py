@@ -60,7 +60,7 @@ class LazyPredictions(TopKLinearSVC):
         check_is_fitted(self)
         m = self.classes_.size
         width = None if m == 2 else m
-        return self._map(X, TopKLinearSVC.decision_function, width, self.coef_.dtype)
+        return self._map("scores", X, TopKLinearSVC.decision_function, width, self.coef_.dtype)
 
     def predict(self, X: Any) -> Any:
         """Return the label with the best score of each row, lazily for a dask collection.
@@ -78,7 +78,7 @@ class LazyPredictions(TopKLinearSVC):
         if not _is_lazy(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._map(X, TopKLinearSVC.predict, None, self.classes_.dtype)
+        return self._map("predict", X, TopKLinearSVC.predict, None, self.classes_.dtype)
 
     def predict_topk(self, X: Any, k: int | None = None, return_scores: bool = False) -> Any:
         """Return the `k` best labels of each row, best first, lazily for a dask collection.
@@ -102,10 +102,10 @@ class LazyPredictions(TopKLinearSVC):
         if not _is_lazy(X):
             return super().predict_topk(X, k, return_scores)
         number = self._number_of_guesses(k)
-        labels = self._map(X, _best_labels, number, self.classes_.dtype, k=number)
+        labels = self._map("best-labels", X, _best_labels, number, self.classes_.dtype, k=number)
         if not return_scores:
             return labels
-        return labels, self._map(X, _best_scores, number, self.coef_.dtype, k=number)
+        return labels, self._map("best-scores", X, _best_scores, number, self.coef_.dtype, k=number)
 
     def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose true label is among the `k` best.
@@ -144,7 +144,9 @@ class LazyPredictions(TopKLinearSVC):
         hits, total = np.sum(sums, axis=0)
         return float(hits / total)
 
-    def _map(self, X: Any, method: Any, width: int | None, dtype: Any, **options: Any) -> Any:
+    def _map(
+        self, name: str, X: Any, method: Any, width: int | None, dtype: Any, **options: Any
+    ) -> Any:
         """Return ``method(model, rows)`` of each block: so many columns, or one number per row."""
         if is_dask_frame(X):
             validate_data(self, X._meta, reset=False, skip_check_array=True)
@@ -165,7 +167,7 @@ class LazyPredictions(TopKLinearSVC):
             meta=np.empty((0,) * (1 if width is None else 2), dtype),
             drop_axis=1 if width is None else None,
             name=None,
-            token=f"topksvm-{method.__name__.strip('_').replace('_', '-')}",
+            token=f"topksvm-{name}",
             **columns,
         )
 

@@ -3,6 +3,10 @@
 Dask may copy, move or recompute what it stores, and a shard changes with every task; so it is kept
 here, under the name of the fit, until the fit releases it. A task that does not find its shard,
 since the worker is a new one, says so, and the driver has the shard rebuilt.
+
+When a worker is lost, Dask computes again what it thinks is wanted of that worker's results, and
+runs tasks for it that have run before. One that changes a shard must not: it is refused by its
+number, which grows with every call.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +64,42 @@ class Entry:
         self.models = {**kept, version: model}
 
 
+class Call(NamedTuple):
+    """Which shard of which fit a task is for, and the number of the call."""
+
+    token: str
+    shard: int
+    number: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The name of the shard."""
+        return self.token, self.shard
+
+
 _SHARDS: dict[tuple[str, int], Entry] = {}
+
+_LATEST: dict[tuple[str, int], tuple[int, float]] = {}
+"""Number and time of the last call that has changed a shard, which it may well outlive."""
+
+
+def _forget() -> None:
+    """Drop what clients have left here that have died."""
+    oldest = time.monotonic() - FORGOTTEN
+    for key, entry in list(_SHARDS.items()):
+        if entry.last_used < oldest:
+            _SHARDS.pop(key, None)
+    for key, (_, last_used) in list(_LATEST.items()):
+        if last_used < oldest:
+            _LATEST.pop(key, None)
+
+
+def _note(call: Call) -> None:
+    """Note that the call changes its shard; refuse it if a later one has done so."""
+    latest, _ = _LATEST.get(call.key, (0, 0.0))
+    if call.number <= latest:
+        raise ShardLostError(f"{call} comes after call {latest}")
+    _LATEST[call.key] = call.number, time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -92,60 +131,66 @@ class Evaluation:
 
 @on_one_thread
 def build(
+    call: Call,
     setting: Setting,
-    number: int,
     pieces: Sequence[Piece],
     blocks: Sequence[Block],
     duals: Duals | None,
 ) -> int:
     """Make a shard of pieces of the blocks and keep it here; return the number of examples."""
+    _forget()
+    _note(call)
     cut = [block.rows(piece) for block, piece in zip(blocks, pieces, strict=True)]
     block = join(cut, setting.dtype)
     labels = np.searchsorted(setting.classes, block.y)
     C = block.weights * setting.C[labels]
     problem = make_problem(block.X, labels, C, setting.classes.size, setting.bias)
-    shard = Shard(setting.loss, problem, setting.n_shards, setting.seed + number, duals)
-    now = time.monotonic()
-    for key, entry in list(_SHARDS.items()):
-        if now - entry.last_used > FORGOTTEN:
-            _SHARDS.pop(key, None)
+    shard = Shard(setting.loss, problem, setting.n_shards, setting.seed + call.shard, duals)
     start = start_model(problem.shape, setting.dtype)
-    _SHARDS[setting.token, number] = Entry(shard, {0: start}, Lock(), now)
+    _SHARDS[call.key] = Entry(shard, {0: start}, Lock(), time.monotonic())
     return problem.n
 
 
-def has_shard(token: str, number: int) -> bool:
+def has_shard(call: Call) -> bool:
     """Return whether the shard is here."""
-    return (token, number) in _SHARDS
+    return call.key in _SHARDS
 
 
-def release(token: str, number: int) -> None:
+def release(call: Call) -> None:
     """Forget the shard."""
-    _SHARDS.pop((token, number), None)
+    _note(call)
+    _SHARDS.pop(call.key, None)
 
 
 @contextmanager
-def _using(token: str, number: int) -> Iterator[Entry]:
+def _using(call: Call) -> Iterator[Entry]:
     try:
-        entry = _SHARDS[token, number]
+        entry = _SHARDS[call.key]
     except KeyError:
-        raise ShardLostError(f"shard {number} of fit {token}") from None
+        raise ShardLostError(f"shard {call.shard} of fit {call.token}") from None
     with entry.lock:
         entry.last_used = time.monotonic()
         yield entry
 
 
+@contextmanager
+def _changing(call: Call) -> Iterator[Entry]:
+    with _using(call) as entry:
+        _note(call)
+        yield entry
+
+
 @on_one_thread
-def solve(token: str, number: int, version: int, order: Order) -> Contribution:
+def solve(call: Call, version: int, order: Order) -> Contribution:
     """Carry out the order on the shard, from the model of that number."""
-    with _using(token, number) as entry:
+    with _changing(call) as entry:
         return entry.shard.solve(entry.model(version).weights, order)
 
 
 @on_one_thread
-def contribute(token: str, number: int, undo: bool) -> Contribution:
+def contribute(call: Call, undo: bool) -> Contribution:
     """Say what the duals of the shard come to, after the last round is taken back if asked for."""
-    with _using(token, number) as entry:
+    with _changing(call) as entry:
         if undo:
             entry.shard.undo()
         return entry.shard.contribution()
@@ -153,28 +198,28 @@ def contribute(token: str, number: int, undo: bool) -> Contribution:
 
 @on_one_thread
 def evaluate(
-    token: str, number: int, version: int, others: Collection[int], model: Model, scales: Floats
+    call: Call, version: int, others: Collection[int], model: Model, scales: Floats
 ) -> Evaluation:
     """Move the duals as the model says, keep it, and return the losses at its weights."""
-    with _using(token, number) as entry:
+    with _changing(call) as entry:
         start = time.perf_counter()
         entry.shard.go_on(model.share)
         entry.keep(version, model, others)
         return _evaluation(entry, model, scales, start)
 
 
-def receive(token: str, number: int, version: int, others: Collection[int], model: Model) -> None:
+def receive(call: Call, version: int, others: Collection[int], model: Model) -> None:
     """Keep a model that is not to be evaluated."""
-    with _using(token, number) as entry:
+    with _changing(call) as entry:
         entry.keep(version, model, others)
 
 
 @on_one_thread
 def evaluate_larger(
-    token: str, number: int, version: int, old: int, factor: float, scales: Floats
+    call: Call, version: int, old: int, factor: float, scales: Floats
 ) -> Evaluation:
     """Return the losses at `factor` times the weights of the model `old`, and keep them."""
-    with _using(token, number) as entry:
+    with _changing(call) as entry:
         start = time.perf_counter()
         larger = entry.model(old).times(factor)
         entry.keep(version, larger, (old,))
@@ -189,15 +234,15 @@ def _evaluation(entry: Entry, model: Model, scales: Floats, start: float) -> Eva
     return Evaluation(facts, losses, time.perf_counter() - start, size)
 
 
-def fetch(token: str, number: int, version: int) -> Floats:
+def fetch(call: Call, version: int) -> Floats:
     """Return the weights of the model of that number."""
-    with _using(token, number) as entry:
+    with _using(call) as entry:
         return entry.model(version).weights
 
 
-def snapshot(token: str, number: int) -> Duals:
+def snapshot(call: Call) -> Duals:
     """Return a copy of the duals of the shard."""
-    with _using(token, number) as entry:
+    with _using(call) as entry:
         return entry.shard.snapshot()
 
 

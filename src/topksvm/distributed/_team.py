@@ -30,7 +30,7 @@ from topksvm.distributed._local_team import WeightsLostError
 from topksvm.distributed._model import Standing, bytes_of_round
 from topksvm.distributed._placement import Change, next_change, place_lost
 from topksvm.distributed._shard import Order, can_go_on, rows_of_duals, tree_sum
-from topksvm.distributed._tasks import Setting
+from topksvm.distributed._tasks import Call, Setting
 from topksvm.distributed._workers import Workers, WorkersLostError
 from topksvm.solvers._certificate import SCALES
 from topksvm.solvers._duals import Duals
@@ -74,7 +74,7 @@ class DaskTeam:
         self.is_sparse = data.surveys[0].is_sparse
         self.can_go_on = can_go_on(setting.loss)
         self.size = (data.surveys[0].d + (setting.bias != 0.0)) * setting.classes.size
-        self.version = self.judged = self.n_versions = 0
+        self.version = self.judged = self.n_versions = self.n_calls = 0
         self.before = (0, 0)
         self.snapshots: list[Duals | None] = [None] * self.n_shards
         self.rounds_since_snapshot = 0
@@ -185,7 +185,7 @@ class DaskTeam:
         n_workers = len(set(self.homes))
         n_bytes = bytes_of_round(self.size, self.setting.dtype, n_workers, order)
         new, old = self._new_version(), (self.version, self.judged)
-        parts = self._on_all("evaluate", _tasks.evaluate, new, old, model, SCALES)
+        parts = self._on_all("certify", _tasks.evaluate, new, old, model, SCALES)
         standing = self._judge(parts, new, n_bytes)
         self.before, self.version = old, new
         return standing
@@ -197,7 +197,7 @@ class DaskTeam:
 
     def _conclude(self, parts: list[Any]) -> Any:
         total = tree_sum(parts, lambda a, b: self.workers.submit("reduce", _tasks.add, a, b))
-        return self.workers.submit("conclude", _tasks.conclude, total, self.setting.dtype)
+        return self.workers.submit("model", _tasks.conclude, total, self.setting.dtype)
 
     def _judge(self, futures: list[Any], version: int, n_bytes: int = 0) -> Standing:
         parts = self._results(futures)
@@ -254,12 +254,11 @@ class DaskTeam:
 
     def _build(self, numbers: Iterable[int]) -> None:
         built = [
-            self._on_worker(
+            self._on_shard(
                 "build",
                 _tasks.build,
                 number,
                 self.setting,
-                number,
                 self.data.groups[number],
                 self.data.read(number, self.homes[number]),
                 self.snapshots[number],
@@ -272,10 +271,9 @@ class DaskTeam:
         return [self._on_shard(name, task, number, *args) for number in range(self.n_shards)]
 
     def _on_shard(self, name: str, task: Any, number: int, *args: Any) -> Any:
-        return self._on_worker(name, task, number, self.setting.token, number, *args)
-
-    def _on_worker(self, name: str, task: Any, number: int, *args: Any) -> Any:
-        return self.workers.submit(name, task, *args, workers=[self.homes[number]])
+        self.n_calls += 1
+        call = Call(self.setting.token, number, self.n_calls)
+        return self.workers.submit(name, task, call, *args, workers=[self.homes[number]])
 
     def _results(self, futures: list[Any]) -> list[Any]:
         return self.workers.results(futures, self.homes)

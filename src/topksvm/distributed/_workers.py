@@ -47,7 +47,10 @@ class Workers:
         return alive
 
     def submit(self, name: str, task: Any, *args: Any, **options: Any) -> Any:
-        """Return a future of the task, by which it is called on the dashboard."""
+        """Return a future of the task, which is called ``topksvm-name`` on the dashboard.
+
+        Dask takes words of eight letters, the first from a to f, for a hash and leaves them out.
+        """
         # Numbered, as a task that changes a shard must never be taken for one that is done.
         self.n_submitted += 1
         key = f"topksvm-{name}-{self.n_submitted}-{self.token}"
@@ -57,7 +60,12 @@ class Workers:
         """Return the results of all; they should be small."""
         if not futures:
             return []
-        return self.result(self.submit("collect", _tasks.collect, futures), needed)
+        together = self.submit("collect", _tasks.collect, futures)
+        results: list[Any] = self.result(together, needed)
+        # Or else Dask would compute them again if they were lost, until they are garbage here.
+        for future in (together, *futures):
+            future.release()
+        return results
 
     def result(self, future: Any, needed: Collection[str]) -> Any:
         """Return the result, unless it can never be had, since one of the `needed` is gone.
