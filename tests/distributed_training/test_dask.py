@@ -103,9 +103,8 @@ def test_parameters_and_attributes_are_those_of_one_machine(data):
     assert found - fitted == {"n_shards_", "worker_bytes_"}
     assert not fitted - found
     assert model.to_local().get_params() == {**local.get_params(), "memory_limit": 10**9}
-    # Rows come in two parts, so twice; then duals and eight arrays of weights.
-    rows = 2 * 70 * 6 * 8
-    assert rows + 8 * 8 * 15 * 7 < model.worker_bytes_ < 2 * (rows + 8 * 8 * 15 * 7 + 70 * 600)
+    # Rows come in two parts, so twice; then duals, of 15 classes, and twelve arrays of weights.
+    assert model.worker_bytes_ == 2 * 70 * 6 * 8 + 70 * (200 + 64 * 15) + 12 * 8 * 15 * 7
     with pytest.raises(
         ValueError, match=r"worker would need about 0\.\d MB .* memory_limit = 9999"
     ):

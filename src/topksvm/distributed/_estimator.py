@@ -46,10 +46,11 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     ``dask.distributed.Client`` that was made. It goes on if workers are lost, and uses those that
     join.
 
-    A worker needs memory for its rows (twice while they arrive, if they come in several parts), a
-    few hundred bytes per example for the duals, and eight float64 arrays of the size of the weights
-    per thread; `worker_bytes_` is the sum. The client keeps a copy of the duals, up to 256 MB: a
-    shard that is lost starts from it, or from zero where there is none.
+    A worker needs memory for its rows (twice while they arrive, if they come in several parts), for
+    each example 200 bytes and 64 for every dual variable that is not zero (about ``k + 16`` of
+    them), and twelve float64 arrays of the size of the weights per thread; `worker_bytes_` is the
+    sum. The client keeps a copy of the duals, up to 256 MB: a shard that is lost starts from it,
+    or from zero where there is none.
 
     Parameters
     ----------

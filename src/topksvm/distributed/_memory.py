@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-WEIGHTS_ARRAYS = 8
+WEIGHTS_ARRAYS = 12
 """Arrays of the size of the weights, in float64, that a shard has at a time, at most."""
 
-EXAMPLE_BYTES = 150
+EXAMPLE_BYTES = 200
 """Labels, weights, norms, candidates and places in the log of the duals of an example."""
 
-DUAL_BYTES = 42
-"""For each dual variable: the log, which has room for half as many again, and two copies."""
+DUAL_BYTES = 64
+"""For each dual variable: the log, with room for half as many again, and up to four copies."""
 
-EXTRA_DUALS = 8
+EXTRA_DUALS = 16
 """Variables of an example that are not zero beyond `k`, for a hinge."""
 
 

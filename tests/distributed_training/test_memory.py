@@ -1,0 +1,60 @@
+"""What a shard takes of the memory, against what is said of it beforehand."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from solvers.cases import make_data
+
+from topksvm.distributed._memory import (
+    ShardSize,
+    bytes_of_shard,
+    bytes_of_worker,
+    check_memory,
+    duals_per_example,
+)
+from topksvm.distributed._model import conclude, start_model
+from topksvm.distributed._shard import Order, Shard
+from topksvm.solvers._certificate import SCALES
+from topksvm.solvers._problem import make_problem
+from topksvm.solvers._solve import make_loss
+
+
+def rounds(loss, X, y, m):
+    """Make some rounds as a worker does that also adds the contributions."""
+    shard = Shard(loss, make_problem(X, y, np.full(len(y), 0.1), m), 2)
+    models = [start_model(shard.solver.problem.shape, "float64")]
+    for _ in range(3):
+        sums = shard.solve(models[-1].weights, Order(reach=2.0, caution=2.0))
+        models = [models[-1], conclude(sums + sums, "float64")]
+        shard.go_on(models[-1].share)
+        shard.losses(models[-1].weights, SCALES)
+
+
+@pytest.mark.parametrize(("n", "d", "m"), [(60, 2000, 60), (4000, 5, 15)])
+def test_a_shard_takes_no_more_than_it_says(n, d, m):
+    """Either the weights or the duals are what counts."""
+    X, y = make_data(n, d, m)
+    loss = make_loss("topk_hinge_alpha", 2)
+    rounds(loss, X, y, m)  # Loads what is compiled.
+    tracemalloc.start()
+    try:
+        rounds(loss, X, y, m)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    said = bytes_of_shard(ShardSize(n, 0, 1), m * d, duals_per_example(loss, m))
+    assert 0.25 * said < peak < 1.2 * said
+
+
+def test_the_worker_with_most_counts():
+    sizes = [ShardSize(10, 1000, 1), ShardSize(20, 2000, 2), ShardSize(5, 100, 1)]
+    each = [bytes_of_shard(size, 50, 4) for size in sizes]
+    assert each[1] - each[0] == 3000 + 10 * (200 + 64 * 4)
+    assert bytes_of_worker(sizes, ["a", "b", "a"], 50, 4) == max(each[0] + each[2], each[1])
+    assert duals_per_example(make_loss("softmax"), 30) == 30
+    check_memory(100, 100)
+    with pytest.raises(ValueError, match=r"about 0\.0 MB .* memory_limit = 99 .*more workers"):
+        check_memory(100, 99)
