@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from solvers.cases import make_data
 
+from topksvm.distributed._blocks import Block
 from topksvm.distributed._memory import (
     ShardSize,
     bytes_of_shard,
@@ -15,8 +18,8 @@ from topksvm.distributed._memory import (
     check_memory,
     duals_per_example,
 )
-from topksvm.distributed._model import conclude, start_model
-from topksvm.distributed._shard import Order, Shard
+from topksvm.distributed._model import Model, conclude, start_model
+from topksvm.distributed._shard import Contribution, Order, Shard
 from topksvm.solvers._certificate import SCALES
 from topksvm.solvers._problem import make_problem
 from topksvm.solvers._solve import make_loss
@@ -58,3 +61,13 @@ def test_the_worker_with_most_counts():
     check_memory(100, 100)
     with pytest.raises(ValueError, match=r"about 0\.0 MB .* memory_limit = 99 .*more workers"):
         check_memory(100, 99)
+
+
+def test_dask_is_told_how_large_things_are():
+    """By ``sys.getsizeof``, which it asks; it would take a dataclass for a few bytes."""
+    W = np.ones((20, 500))
+    assert 80_000 <= sys.getsizeof(Contribution(W, 0.0)) < 81_000
+    assert 160_000 <= sys.getsizeof(Contribution(W, 0.0, direction=W)) < 161_000
+    assert 80_000 <= sys.getsizeof(Model(W, 0.0, 0.0)) < 81_000
+    for rows in (W, sp.csr_array(W)):
+        assert W.nbytes <= sys.getsizeof(Block(rows, np.ones(20), np.ones(20))) < 2 * W.nbytes

@@ -38,6 +38,11 @@ class Block:
     y: Array
     weights: Array
 
+    def __sizeof__(self) -> int:
+        """Return what Dask takes for the size: that of the arrays, unless they are in a file."""
+        rows = 0 if is_mapped(self.X) else bytes_of_rows(self.X)
+        return rows + self.y.nbytes + self.weights.nbytes
+
     def rows(self, piece: Piece) -> Block:
         """Return some of the rows: a copy, so that the others need not be kept."""
         if piece.n == self.y.size:
@@ -109,10 +114,15 @@ def survey(block: Block) -> Survey:
         ) from error
     sums = np.bincount(codes, block.weights, minlength=labels.size)
     X = block.X
-    arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
-    n_bytes = sum(array.nbytes for array in arrays)
     n, d = X.shape
+    n_bytes = bytes_of_rows(X)
     return Survey(n, d, X.dtype.name, sp.issparse(X), labels, sums, n_bytes, is_mapped(X))
+
+
+def bytes_of_rows(X: Any) -> int:
+    """Return the size of the arrays that rows consist of."""
+    arrays = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+    return sum(array.nbytes for array in arrays)
 
 
 def is_mapped(X: Any) -> bool:

@@ -45,6 +45,10 @@ class Model:
     plain_dual: float = 0.0
     gain: float = 0.0
 
+    def __sizeof__(self) -> int:
+        """Return what Dask takes for the size: that of the weights."""
+        return self.weights.nbytes
+
     def times(self, factor: float) -> Model:
         """Return the model with larger weights, for the same duals."""
         return _model(factor * self.weights.astype(np.float64), self.weights.dtype, self.dual)

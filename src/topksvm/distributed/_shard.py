@@ -91,6 +91,10 @@ class Contribution:
     slope: float = 0.0
     curvature: float = 0.0
 
+    def __sizeof__(self) -> int:
+        """Return what Dask takes for the size: that of the arrays."""
+        return self.weights.nbytes * (1 if self.direction is None else 2)
+
     def __add__(self, other: Contribution) -> Contribution:
         both = self.direction is not None and other.direction is not None
         return Contribution(
