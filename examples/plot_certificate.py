@@ -2,9 +2,9 @@ r"""
 Reading the certificate
 =======================
 
-Training stops when the model is *proven* to be close to the best one. The proof has two numbers: the
-objective of the model, ``primal``, and a lower bound on what any model can reach, ``dual``. This
-example shows how they meet, and how close they must be before it stops to matter for the guesses.
+Training stops when the model is *proven* to be close to the best one. The proof is two numbers:
+the objective of the model, ``primal``, and a lower bound on what any model can reach, ``dual``.
+This example shows how they meet, and how close is close enough for the guesses.
 """
 
 # %%
@@ -80,7 +80,7 @@ for ax in (left, middle, right):
 plt.show()
 
 # %%
-# The accuracy stops to change, but for noise, at a gap of some per cent, when the guesses for many
-# rows still do: as many get better as get worse. So 1e-3 is a safe default for accuracy, 1e-2 will
-# often do while one searches for :math:`C`, and a smaller ``tol`` is for those who must get the same
-# guesses whatever the seed, the number of threads or the machine.
+# From a gap of one per cent on, the accuracy changes no more than chance would have it, while many
+# rows still get other guesses: about as many for the better as for the worse. So 1e-3 is a safe
+# default, 1e-2 will often do while one searches for :math:`C`, and a smaller ``tol`` is for those
+# who want the same guesses whatever the seed.

@@ -2,9 +2,9 @@
 Choosing C and the k to train for
 =================================
 
-There are two k: the number of guesses one *wants* to be right, and the number one *trains* for. They
-need not be the same. :class:`~topksvm.TopKLinearSVCCV` chooses the loss, the training k and
-:math:`C` by cross-validation, separately for each number of guesses wanted.
+There are two k: the number of guesses one *wants*, and the number one *trains* for. They need not
+be the same. :class:`~topksvm.TopKLinearSVCCV` chooses the loss, the training k and :math:`C` by
+cross-validation, separately for each number of guesses wanted.
 """
 
 # %%
@@ -66,6 +66,6 @@ for ax, wanted in zip(axes, search.ks, strict=True):
 plt.show()
 
 # %%
-# Among the SVMs, more guesses wanted call for a larger training k: 1 or 3 for the first guess, 5 for
-# three or five. Softmax is a little better still on these sketches, and worse where :math:`C` is
-# small. None of it is a law; it is one reason to let the search decide.
+# Among the SVMs, more guesses wanted call for a larger training k: 1 or 3 for the first guess, 5
+# for three or five. Softmax is a little better still on these sketches, and worse where :math:`C`
+# is small. None of it is a law, so let the search decide.

@@ -2,8 +2,8 @@ r"""
 From scores to probabilities to sets
 ====================================
 
-The scores of an SVM rank the classes; they are not probabilities, and five guesses are too many for
-a clear case and too few for a hard one. Two steps mend that with some hundred rows that took no part
+The scores of an SVM rank the classes; they are not probabilities. And five guesses are too many for
+a clear case, too few for a hard one. Two steps mend that, with some hundred rows that took no part
 in training: a *temperature* turns scores into probabilities that can be believed, and a *threshold*
 turns those into sets of guesses that hold the true class as often as one wishes.
 """
@@ -81,9 +81,9 @@ plt.show()
 # Sets
 # ----
 # A set holds every class with a probability above a threshold. Rows kept for that tell which:
-# for 90 per cent, the one that 90 per cent of their true classes pass, with one row more for safety.
-# New rows are then covered as often on average, whatever the model is worth (*split conformal
-# prediction*); a bad model has large sets.
+# for 90 per cent, the one that 90 per cent of their true classes pass, with one row more for
+# safety. New rows are then covered as often on average, whatever the model is worth (*split
+# conformal prediction*); a bad model has large sets.
 of_truth = np.sort(calibrated.predict_proba(X_limit)[np.arange(len(y_limit)), y_limit])
 levels = np.arange(0.5, 0.96, 0.05)
 thresholds = of_truth[np.floor((1 - levels) * (len(of_truth) + 1)).astype(int) - 1]
@@ -105,10 +105,14 @@ BLUE, RED = "#4477aa", "#ee6677"
 figure, axes = plt.subplot_mosaic("AB;CC", figsize=(10, 7.2), layout="constrained")
 ax = axes["A"]
 fixed = np.arange(1, 16)
-ax.plot(fixed, topk_accuracy(y_test, after, fixed), color=RED, marker="s", label="k guesses for all")
+ax.plot(
+    fixed, topk_accuracy(y_test, after, fixed), color=RED, marker="s", label="k guesses for all"
+)
 ax.plot(sizes.mean(axis=1), is_covered.mean(axis=1), color=BLUE, marker="o", label="sets")
 ax.plot(size.mean(), covered.mean(), color=BLUE, marker="*", markersize=16)
-ax.annotate("for 90 %", (size.mean(), covered.mean()), (-12, 8), textcoords="offset points", ha="right")
+ax.annotate(
+    "for 90 %", (size.mean(), covered.mean()), (-12, 8), textcoords="offset points", ha="right"
+)
 ax.set(title="Sets against a fixed k", xlabel="mean number of guesses", ylabel="true class covered")
 ax.set_xticks([1, 5, 10, 15])
 ax.legend(frameon=False, loc="lower right")
@@ -121,7 +125,9 @@ order = np.argsort(by_class, kind="stable")
 ax.bar(range(len(names)), by_class[order], color=BLUE, width=0.75)
 ax.axhline(0.9, color="0.2", linestyle="--", linewidth=1)
 ax.set(title="Covered by the sets for 90 %, class by class", ylim=(0.5, 1.02), xlim=(-0.7, 34.7))
-ax.set_xticks(range(len(names)), np.array(names)[order], rotation=60, ha="right", rotation_mode="anchor")
+ax.set_xticks(
+    range(len(names)), np.array(names)[order], rotation=60, ha="right", rotation_mode="anchor"
+)
 for ax in (axes["A"], axes["C"]):
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
 for ax in axes.values():
