@@ -66,6 +66,8 @@ plt.show()
 # :func:`~topksvm.projections.project_topk_simplex`. Points that land on a face, an edge or a
 # vertex have fewer classes in play, which is why duals are sparse.
 
+# sphinx_gallery_thumbnail_number = 2
+
 
 def vertices_of(k):
     """Return zero and the vectors with `k` of three entries ``1 / k``, the others zero."""

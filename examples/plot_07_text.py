@@ -88,7 +88,7 @@ print(*(f"{y_test[i]:16} {test[i]}" for i in range(3, 1000, 160)), sep="\n")
 kinds = {
     "SVM, trained for 1": TopKLinearSVC(k=1, C=1.0, random_state=0),
     "SVM, trained for 3": TopKLinearSVC(k=3, C=1.0, random_state=0),
-    "softmax": TopKLinearSVC(loss="softmax", C=10.0),
+    "softmax": TopKLinearSVC(loss="softmax", C=10.0, random_state=0),
 }
 models = {
     name: make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), model).fit(train, y_train)
@@ -110,7 +110,8 @@ for i in range(3, 1000, 160):
 # %%
 # On the left, the share of messages of a row's intent whose *first* guess is the column's: mistakes
 # stay within the groups. On the right, the pairs that are confused most, in either direction, and
-# what becomes of the mistake if three guesses are shown.
+# what becomes of the mistake if three guesses are shown. Groups of three are repaired; the intents
+# about cards are four, so one is left out of three guesses.
 confusion = confusion_matrix(y_test, guesses, labels=intents, normalize="true")
 is_repaired = (three == y_test[:, None]).any(axis=1)
 pairs = []

@@ -24,7 +24,7 @@ from topksvm.datasets import make_ambiguous_classes
 methods = {
     "SVM, k = 1": [TopKLinearSVC(k=1, C=C, random_state=0) for C in (0.01, 0.1, 1)],
     "SVM, k = 5": [TopKLinearSVC(k=5, C=C, random_state=0) for C in (0.01, 0.1, 1)],
-    "softmax": [TopKLinearSVC(loss="softmax", C=C) for C in (0.1, 1, 10)],
+    "softmax": [TopKLinearSVC(loss="softmax", C=C, random_state=0) for C in (0.1, 1, 10)],
     "one-vs-rest": [OneVsRestSVC(C=C, random_state=0) for C in (0.1, 1)],
     "TopPush": [TopPush(C=C, change_tol=5e-4) for C in (0.01, 1)],
     "Wsabie++": [
