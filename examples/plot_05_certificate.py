@@ -68,7 +68,7 @@ for accuracy, k, colour in ((top5, 5, BLUE), (top1, 1, RED)):
 middle.set(title="Accuracy on the test rows", ylim=(0.35, 0.8))
 right.plot(gaps, five_differ, color=BLUE, marker="o", markersize=4, label="the set of five")
 right.plot(gaps, first_differs, color=RED, marker="s", markersize=4, label="the first guess")
-right.set(title="Test rows whose guesses change yet")
+right.set(title="Test rows with guesses not yet final")
 right.legend(frameon=False, loc="upper right")
 for ax in (middle, right):
     ax.axvline(1e-3, color=GREY, linestyle="--", linewidth=1)

@@ -60,8 +60,7 @@ for moment, probabilities in (("before", before), ("after", after)):
 # that are called 60 per cent sure should be right in 60 per cent of cases, on the diagonal. The
 # bars are two standard errors.
 figure, ax = plt.subplots(figsize=(5.6, 5), layout="constrained")
-ax.plot([0, 1], [0, 1], color="0.35", linestyle="--", linewidth=1)
-ax.text(0.05, 0.02, "as sure as right", rotation=45, rotation_mode="anchor", color="0.35")
+ax.plot([0, 1], [0, 1], color="0.35", linestyle="--", linewidth=1, label="as sure as right")
 for probabilities, name, colour, marker in (
     (before, "softmax of the scores", "#ee6677", "s"),
     (after, "with temperature", "#4477aa", "o"),

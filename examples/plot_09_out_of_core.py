@@ -88,7 +88,7 @@ folder.cleanup()
 # %%
 # All three are proven to be within 0.1 per cent of the same optimum. The dotted lines are the
 # limits. The certificate, the bump at the end, needs a block of rows in float64 on top of them,
-# which is the same for small data and large. The peak at the start is the widening to float32.
+# which does not grow with the data. The peak at the start is the widening to float32.
 figure, ax = plt.subplots(figsize=(8.5, 4.4), layout="constrained")
 for (name, watch), colour in zip(watches.items(), ["#ee6677", "#4477aa", "#228833"], strict=True):
     ax.fill_between(watch.seconds, watch.megabytes, color=colour, alpha=0.15, linewidth=0)
