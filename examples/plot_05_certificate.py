@@ -38,8 +38,8 @@ gaps = np.array([c.relative_gap for c in certificates])
 print(f"{passes[-1]} passes, {certificates[-1]}, relative gap {gaps[-1]:.1e}")
 
 # %%
-# What the model guesses settles long before the objective does. Besides the accuracy on the test
-# rows we count those of them whose guesses differ from the last model's.
+# The accuracy settles before the guesses for every single row do. So besides the accuracy on the
+# test rows we count those of them whose guesses differ from the last model's.
 guesses = np.array(guesses)
 is_right = guesses == y_test[:, None]
 top1, top5 = is_right[..., 0].mean(axis=1), is_right.any(axis=2).mean(axis=1)
