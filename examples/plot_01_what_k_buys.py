@@ -63,7 +63,7 @@ is_hit = {name: topk_ranks(y_test, s)[:, None] <= shown for name, s in scores.it
 first = next(iter(is_hit.values()))
 styles = zip(["#4477aa", "#ee6677", "#aa3377", "#228833"], "osDv", strict=True)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for (name, hits), (colour, marker) in zip(is_hit.items(), styles, strict=True):
     gain = 100 * (hits.astype(float) - first)
     mean, error = gain.mean(axis=0), gain.std(axis=0) / np.sqrt(len(gain))

@@ -49,7 +49,7 @@ plt.show()
 # chosen, and what is more than eight points below it has the darkest colour.
 results = search.cv_results_
 rows = {f"SVM, k = {k}": ("topk_hinge_alpha", k) for k in search.ks} | {"softmax": ("softmax", 1)}
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 3), sharey=True, layout="constrained")
 for ax, wanted in zip(axes, search.ks, strict=True):
     accuracy = np.empty((len(rows), len(search.Cs_)))
     for i, (loss, k) in enumerate(rows.values()):

@@ -56,7 +56,7 @@ for name, table in accuracy.items():
 # For one guess we draw the difference to the SVM that is trained for it, for five the accuracy
 # itself.
 colours = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "0.5"]
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
 first = accuracy["SVM, k = 1"][0]
 for (name, (top1, top5)), colour, marker in zip(accuracy.items(), colours, "osD^vPX", strict=True):
     style = {"color": colour, "marker": marker, "markersize": 5}

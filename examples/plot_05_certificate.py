@@ -54,11 +54,11 @@ for line in zip(gaps, top1, top5, first_differs, five_differ, strict=True):
 # accuracies with a band of one standard error for 1380 test rows. On the right, the guesses that
 # still differ from those at the end. The default, ``tol=1e-3``, is the dashed line.
 BLUE, RED, GREY = "#4477aa", "#ee6677", "0.35"
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 3.9), layout="constrained")
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(9.8, 3.7), layout="constrained")
 left.plot(passes, primal, color=RED, marker="o", markersize=4, label="primal, of the model")
 left.plot(passes, dual, color=BLUE, marker="s", markersize=4, label="dual, a bound on the best")
 left.fill_between(passes, dual, primal, color="0.5", alpha=0.2, linewidth=0)
-left.set(title="The optimum lies in between", xlabel="passes over the examples", ylabel="objective")
+left.set(title="The optimum lies between", xlabel="passes over the examples", ylabel="objective")
 left.legend(frameon=False, loc="lower right")
 for accuracy, k, colour in ((top5, 5, BLUE), (top1, 1, RED)):
     error = np.sqrt(accuracy * (1 - accuracy) / len(y_test))
@@ -68,7 +68,7 @@ for accuracy, k, colour in ((top5, 5, BLUE), (top1, 1, RED)):
 middle.set(title="Accuracy on the test rows", ylim=(0.35, 0.8))
 right.plot(gaps, five_differ, color=BLUE, marker="o", markersize=4, label="the set of five")
 right.plot(gaps, first_differs, color=RED, marker="s", markersize=4, label="the first guess")
-right.set(title="Test rows with guesses not yet final")
+right.set(title="Guesses not yet final")
 right.legend(frameon=False, loc="upper right")
 for ax in (middle, right):
     ax.axvline(1e-3, color=GREY, linestyle="--", linewidth=1)

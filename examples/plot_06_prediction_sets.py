@@ -101,7 +101,7 @@ print(f"wanted {levels[wanted]:.0%}: covered {covered.mean():.1%}, mean size {si
 # not for each class, and what is easily taken for something else is covered less often. (With 20
 # test rows of a class, a bar is right to about 7 points.)
 BLUE, RED = "#4477aa", "#ee6677"
-figure, axes = plt.subplot_mosaic("AB;CC", figsize=(10, 7.2), layout="constrained")
+figure, axes = plt.subplot_mosaic("AB;CC", figsize=(9, 7), layout="constrained")
 ax = axes["A"]
 fixed = np.arange(1, 16)
 ax.plot(

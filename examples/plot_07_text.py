@@ -121,10 +121,10 @@ for a, b in combinations(intents, 2):
 mistakes, repaired, names = zip(*sorted(pairs)[-12:], strict=True)
 
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11.5, 5.4), width_ratios=[1.15, 1], layout="constrained"
+    1, 2, figsize=(10, 5.2), width_ratios=[1.6, 1], layout="constrained"
 )
 image = left.imshow(confusion, cmap="Blues", vmin=0, vmax=0.8)
-figure.colorbar(image, ax=left, shrink=0.8, format=PercentFormatter(xmax=1))
+figure.colorbar(image, ax=left, shrink=0.6, format=PercentFormatter(xmax=1))
 left.set_xticks(range(13), intents, rotation=60, ha="right", rotation_mode="anchor")
 left.set_yticks(range(13), intents)
 left.set(xlabel="first guess", ylabel="true intent", title="First guesses")
@@ -138,7 +138,7 @@ right.barh(
     names, np.subtract(mistakes, repaired), left=repaired, color="#ee6677", label="missed by them"
 )
 right.set(xlabel="test messages", title="Pairs confused most")
-right.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.3, -0.12), ncols=2)
+figure.legend(frameon=False, loc="outside lower right", ncols=2)
 right.grid(visible=True, axis="x", alpha=0.3)
 right.set_axisbelow(True)
 plt.show()

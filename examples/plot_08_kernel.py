@@ -55,13 +55,13 @@ PAIRS = ["#1f5b94", "#8fc1ea", "#b35f00", "#f6c37f", "#7a2a6b", "#d8a2cc"]
 cmap = ListedColormap(PAIRS)
 place = {"extent": (t[0], t[-1], t[0], t[-1]), "origin": "lower"}
 
-figure, axes = plt.subplots(1, 3, figsize=(11.5, 4.1), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.5), layout="constrained")
 for ax, guess, title in zip(axes, guesses.T, ("First guess", "Second guess"), strict=False):
     ax.imshow(guess.reshape(shape), cmap=cmap, vmin=0, vmax=5, alpha=0.55, **place)
     ax.set(title=title)
 lead = (scores[:, 0] - scores[:, 1]).reshape(shape)
 image = axes[2].imshow(lead, cmap="Greys", vmin=0, **place)
-axes[2].set(title="Lead of the first over the second")
+axes[2].set(title="Lead of the first")
 figure.colorbar(image, ax=axes[2], shrink=0.85)
 for ax in axes:
     ax.scatter(*X.T, c=y, cmap=cmap, vmin=0, vmax=5, s=9, linewidth=0.3, edgecolor="white")

@@ -41,7 +41,7 @@ losses = {
 # In the quarters at the upper left and the lower right just one of them is ahead. The hinge for one
 # guess punishes that as if both were. Alpha forgives it if the other one is far enough behind:
 # inside the purple line, where :math:`s_1 + s_2 \le 2 s_y - 2`, it is zero. Beta counts it by half.
-figure, axes = plt.subplots(1, 4, figsize=(11, 3), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 4, figsize=(9.6, 2.7), sharey=True, layout="constrained")
 for ax, (name, values) in zip(axes, losses.items(), strict=True):
     filled = ax.contourf(t, t, values, levels=np.arange(0, 4.01, 0.25), cmap="Blues", extend="max")
     ax.contour(t, t, values, levels=[0.5, 1, 2, 3], colors="0.35", linewidths=0.6)
@@ -77,7 +77,7 @@ def vertices_of(k):
 
 rng = np.random.default_rng(0)
 outside = rng.uniform(-0.1, 1.1, (60, 3))
-figure = plt.figure(figsize=(10, 4), layout="constrained")
+figure = plt.figure(figsize=(9, 3.6), layout="constrained")
 for k, colour in ((1, "#4477aa"), (2, "#ccbb44"), (3, "#ee6677")):
     ax = figure.add_subplot(1, 3, k, projection="3d", computed_zorder=False)
     vertices = vertices_of(k)
