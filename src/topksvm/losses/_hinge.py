@@ -60,7 +60,7 @@ def step_below_caps(values, change, n, r, cap, share, limit):
         total += values[j]
         slope += change[j]
         size = max(size, abs(change[j]))
-    noise = 1e-12 * size
+    noise = 1e-12 * size + 1e-15 * r  # Small changes of large values are rounding of the values.
     step = limit
     if slope > noise:
         step = min(step, max(r - total, 0.0) / slope)
