@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint format bench docs links clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,6 +20,11 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 setup: $(VENV)/.installed ## make the virtual environment
+
+# What only the site needs: tests do not wait for it.
+$(VENV)/.docs-installed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
 
 demo: setup ## see what it does
 	$(BIN)/topksvm demo --out demo
@@ -41,6 +46,15 @@ bench: setup ## measure the speed on this machine
 	$(BIN)/topksvm bench projections --out bench
 	$(BIN)/topksvm bench solver
 
+# Every warning is an error, and so is a reference that leads nowhere.
+docs: $(VENV)/.docs-installed ## build the site: docs/_build/html
+	$(BIN)/sphinx-build -M html docs docs/_build --fail-on-warning --nitpicky --quiet
+	@echo "The site is docs/_build/html/index.html."
+
+links: docs ## build the site and follow its links to elsewhere
+	$(BIN)/sphinx-build -M linkcheck docs docs/_build --quiet
+
 clean: ## remove everything that can be made again
 	rm -rf $(VENV) build dist demo bench reproduce .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

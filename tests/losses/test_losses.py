@@ -73,7 +73,14 @@ def _compiled_loss(loss, row, base, out, lanes, c, ranked):
     return np.nan
 
 
+@njit
+def _value_alone(loss, row, base, lanes, c, ranked):
+    return contract.value(loss, row, base, lanes, c, ranked)
+
+
 def _compiled_value(loss, row, base, *scratch):
+    if not hasattr(loss, "gradient"):  # A loss with kinks need not have one.
+        return _value_alone(loss, row, base, *scratch)
     return _compiled_loss(loss, row, base, np.empty(0), *scratch)
 
 

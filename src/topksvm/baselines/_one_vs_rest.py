@@ -44,8 +44,8 @@ class OneVsRestSVC(Baseline):
     loss : {"squared_hinge", "hinge"}
         The loss.
     class_weight : dict or "balanced", optional
-        Factors of `C` by the class of an example, in the problems of all classes. (LIBLINEAR for
-        several classes weighs only the positive examples.)
+        Factors of `C` by the class of an example, in the problems of all classes. LIBLINEAR for
+        several classes weighs only the positive examples.
     tol : float
         The tolerance of LIBLINEAR, on its own measure of optimality.
     max_iter : int

@@ -21,10 +21,9 @@ class Dataset:
     ----------
     name : str
         A short name, fit for a file: ``"quickdraw-hog"``.
-    X_train, X_test : array of shape (n, d)
-        Features, a row per example; a read-only memory map where the file allows it.
-    y_train, y_test : int64 array of shape (n,)
-        Classes ``0, ..., m - 1``.
+    X_train, y_train, X_test, y_test : arrays of shapes (n, d) and (n,)
+        Features, a row per example, a read-only memory map where the file allows it; and classes
+        ``0, ..., m - 1``, int64.
     class_names : tuple of str
         The name of each of the m classes.
     description : str
@@ -84,12 +83,36 @@ class Dataset:
         return int(self.X_train.shape[1])
 
     def split(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return ``X, y`` of ``"train"``, ``"val"`` or ``"test"``."""
+        """Return ``X, y`` of a split.
+
+        Parameters
+        ----------
+        name : {"train", "val", "test"}
+            One of `splits`.
+
+        Returns
+        -------
+        X : array of shape (n, d)
+            The features.
+        y : array of shape (n,)
+            The classes.
+        """
         self._check(name)
         return getattr(self, f"X_{name}"), getattr(self, f"y_{name}")
 
     def images(self, name: str = "test") -> NDArray[np.uint8]:
-        """Return the pictures of a split, upright, 0 the ground and 255 the object."""
+        """Return the pictures of a split.
+
+        Parameters
+        ----------
+        name : {"train", "val", "test"}
+            One of `splits`.
+
+        Returns
+        -------
+        uint8 array of shape (n, height, width)
+            Upright, 0 the ground and 255 the object.
+        """
         self._check(name)
         images = getattr(self, f"images_{name}")
         if images is None:

@@ -52,7 +52,7 @@ def load_quickdraw(*, features: str = "pixels", return_X_y: bool = False) -> Any
     Returns
     -------
     Dataset
-        float32 features, pictures and the names of the classes, in fixed splits.
+        Features in float32, pictures and the names of the classes, in fixed splits.
 
     Notes
     -----

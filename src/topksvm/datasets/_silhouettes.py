@@ -53,7 +53,7 @@ def load_silhouettes(path: str | PathLike[str] | None = None, *, check: bool = T
     Returns
     -------
     Dataset
-        float32 features; pictures that are upright, as MATLAB stores them column by column.
+        Features in float32; pictures that are upright, as MATLAB stores them column by column.
 
     References
     ----------

@@ -119,9 +119,25 @@ class LinearClassifier(ScoringClassifier):
             yield window.x @ self.coef_.T + self.intercept_
 
     def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose true label is among the `k` best; see the mixin.
+        """Return the share of rows whose true label is among the `k` best.
 
-        Rows that do not fit in memory are read and scored by the piece.
+        Ties count against the true label, and so do labels that were not there in training.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The rows. Those that do not fit in memory are read and scored by the piece.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        k : int, optional
+            How many guesses; by default the `k` that the model was trained for.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
         """
         if not is_streamed(X):
             return super().score_topk(X, y, k, sample_weight)

@@ -67,12 +67,19 @@ class TopKLinearSVCCV(TopKClassifier):
         Train on all rows with the parameters chosen.
     max_extensions : int
         How often the grid may grow where the best `C` lies at its edge, as in the paper.
-    smoothing, solver, fit_intercept, intercept_scaling, class_weight, tol, max_iter, max_time, \
-dtype, random_state
-        As for :class:`TopKLinearSVC`; `max_time` is for each point.
+    smoothing, solver, fit_intercept, intercept_scaling : float, str, bool, float
+        As for :class:`~topksvm.TopKLinearSVC`.
+    class_weight, tol : dict or "balanced", float
+        As for :class:`~topksvm.TopKLinearSVC`.
+    max_iter, max_time : int, float
+        The budget of each point.
+    dtype : {"float32", "float64"}, optional
+        As for :class:`~topksvm.TopKLinearSVC`.
     n_jobs : int, optional
         Paths to run at the same time, each on one thread; the result does not depend on it. All
         processors by default.
+    random_state : int, RandomState or None
+        The order in which examples are visited.
     verbose : int
         Whether to print the progress, with the time left.
 

@@ -24,4 +24,4 @@ LOSSES = {
     "topk_hinge_beta": TopKHingeBeta,
     "topk_hinge_full": TopKHingeFull,
 }
-"""The losses by name."""
+"""The losses by the names that ``loss=`` takes. A new one is a line here."""

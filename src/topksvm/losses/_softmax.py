@@ -40,6 +40,18 @@ class Softmax(NamedTuple):
     It has no parameters. A ``NamedTuple`` without fields is a type of its own to Numba, and kernels
     compiled for it are found in the cache like any other. It is an empty tuple, hence false: ask
     ``loss is None``, not ``not loss``.
+
+    Examples
+    --------
+    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+
+    >>> import numpy as np
+    >>> from topksvm.losses import Softmax
+    >>> from topksvm.projections._candidates import make_workspace
+    >>> wrong, loss = np.array([0.5, 2.0, -1.0]), Softmax()
+    >>> value = loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype))
+    >>> print(f"{value:.4f}, {np.log(1 + np.exp(wrong - 1.0).sum()):.4f}")
+    1.4952, 1.4952
     """
 
     @staticmethod

@@ -37,6 +37,23 @@ class TopKEntropy(NamedTuple):
     """Softmax whose dual variables are at most ``1/k`` of their sum; ``h = row - base``.
 
     There is no dual step: the loss is for solvers that use the gradient.
+
+    Parameters
+    ----------
+    k : int
+        The number of guesses to train for; 1 is softmax.
+
+    Examples
+    --------
+    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+
+    >>> import numpy as np
+    >>> from topksvm.losses import TopKEntropy
+    >>> from topksvm.projections._candidates import make_workspace
+    >>> wrong, loss = np.array([0.5, 2.0, -1.0]), TopKEntropy(k=2)
+    >>> value = loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype))
+    >>> print(f"{value:.4f}")
+    1.3455
     """
 
     k: int

@@ -15,8 +15,26 @@ class TopKHingeAlpha(NamedTuple):
     Its dual lives in the top-k simplex ``0 <= x_j <= <1, x> / k``, ``<1, x> <= r``.
 
     The loss printed as eq. (topk-loss) in the paper lets the true class take part with ``h = 0``;
-    that is :class:`TopKHingeFull`. The dual printed beside it, which the paper's algorithm solves,
-    is the dual of this one (Kato and Hirohashi, ACML 2019).
+    that is :class:`~topksvm.losses.TopKHingeFull`. The dual printed beside it, which the paper's
+    algorithm solves, is the dual of this one (Kato and Hirohashi, ACML 2019).
+
+    Parameters
+    ----------
+    k : int
+        The number of guesses to train for.
+    smoothing : float
+        How much to smooth the kinks; 0 leaves them.
+
+    Examples
+    --------
+    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+
+    >>> import numpy as np
+    >>> from topksvm.losses import TopKHingeAlpha
+    >>> from topksvm.projections._candidates import make_workspace
+    >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeAlpha(k=3)
+    >>> float(loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype)))
+    0.25
     """
 
     k: int

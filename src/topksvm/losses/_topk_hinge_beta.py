@@ -13,6 +13,24 @@ class TopKHingeBeta(NamedTuple):
     """``phi(h) = mean of the k largest max(0, h_j)`` over the wrong classes.
 
     Its dual lives in ``0 <= x_j <= r / k``, ``<1, x> <= r``.
+
+    Parameters
+    ----------
+    k : int
+        The number of guesses to train for.
+    smoothing : float
+        How much to smooth the kinks; 0 leaves them.
+
+    Examples
+    --------
+    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+
+    >>> import numpy as np
+    >>> from topksvm.losses import TopKHingeBeta
+    >>> from topksvm.projections._candidates import make_workspace
+    >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeBeta(k=3)
+    >>> float(loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype)))
+    1.0
     """
 
     k: int

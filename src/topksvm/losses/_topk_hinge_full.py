@@ -19,6 +19,24 @@ class TopKHingeFull(NamedTuple):
     The projection is the one onto the beta set if that leaves ``<1, x> >= (k - 1) r / k``, where
     the first bound is implied by the second. Otherwise the second is implied by the first, and it
     is the projection onto the top-(k - 1) simplex of radius ``(k - 1) r / k``.
+
+    Parameters
+    ----------
+    k : int
+        The number of guesses to train for.
+    smoothing : float
+        How much to smooth the kinks; 0 leaves them.
+
+    Examples
+    --------
+    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+
+    >>> import numpy as np
+    >>> from topksvm.losses import TopKHingeFull
+    >>> from topksvm.projections._candidates import make_workspace
+    >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeFull(k=3)
+    >>> float(loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype)))
+    0.75
     """
 
     k: int

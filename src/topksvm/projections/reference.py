@@ -1,11 +1,8 @@
 """The projections as the paper prints them: sort, then search all partitions.
 
 Slow, short and written for reading, these are what the fast kernels are tested against. They
-compute in NumPy's widest floating-point type.
-
-References
-----------
-M. Lapin, M. Hein, B. Schiele, "Top-k Multiclass SVM", NIPS 2015, section 4.
+compute in NumPy's widest floating-point type. (M. Lapin, M. Hein, B. Schiele, "Top-k Multiclass
+SVM", NIPS 2015, section 4.)
 """
 
 from __future__ import annotations
@@ -33,6 +30,28 @@ def knapsack(
 
     The sum ``s(t)`` of ``clip(a - t, lo, hi)`` is piecewise linear and decreasing. Find the piece
     on which it meets ``r``, or ``t / rho`` if the budget does not bind.
+
+    Parameters
+    ----------
+    a : array-like of shape (d,)
+        The vector to project.
+    r, lo, hi : float
+        The budget for the sum of the entries, and the bounds of each entry.
+    equality : bool
+        Require ``<1, x> = r``.
+    rho : float
+        The weight of the bias, as in :func:`topksvm.projections.project_knapsack`.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The projection, in extended precision.
+
+    Examples
+    --------
+    >>> from topksvm.projections import reference
+    >>> reference.knapsack([0.9, 0.8, 0.1], r=1.0, hi=0.5).astype(float)
+    array([0.5, 0.5, 0. ])
     """
     a = _widest(a)
     breakpoints = np.sort(np.concatenate([a - lo, a - hi] if np.isfinite(hi) else [a - lo]))
@@ -72,6 +91,26 @@ def topk_cone(a: ArrayLike, k: int, *, rho: float = 0.0) -> Floats:
     Each partition of the sorted entries into U (at the upper bound), M (between) and L (zero) gives
     thresholds ``(t, u)`` in closed form. In exact arithmetic one partition satisfies the
     constraints of the paper's lemma; in floating point take the one that violates them least.
+
+    Parameters
+    ----------
+    a : array-like of shape (d,)
+        The vector to project.
+    k : int
+        Each entry is at most ``1 / k`` of the sum.
+    rho : float
+        The weight of the bias, as in :func:`topksvm.projections.project_topk_cone`.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The projection, in extended precision.
+
+    Examples
+    --------
+    >>> from topksvm.projections import reference
+    >>> reference.topk_cone([3.0, 1.0, -9.0], k=2).astype(float)
+    array([2., 2., 0.])
     """
     a = _widest(a)
     order = np.argsort(-a, kind="stable")
@@ -117,6 +156,28 @@ def topk_simplex(a: ArrayLike, k: int, r: float = 1.0, *, rho: float = 0.0) -> F
 
     It is the knapsack problem with ``u = r / k`` if the multiplier of ``<1, x> <= r`` there is not
     negative, and the projection onto the cone otherwise.
+
+    Parameters
+    ----------
+    a : array-like of shape (d,)
+        The vector to project.
+    k : int
+        Each entry is at most ``1 / k`` of the sum.
+    r : float
+        The largest sum.
+    rho : float
+        The weight of the bias, as in :func:`topksvm.projections.project_topk_simplex`.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The projection, in extended precision.
+
+    Examples
+    --------
+    >>> from topksvm.projections import reference
+    >>> reference.topk_simplex([3.0, 1.0, 0.0], k=2, r=1.0).astype(float)
+    array([0.5, 0.5, 0. ])
     """
     a = _widest(a)
     u = np.longdouble(r) / k

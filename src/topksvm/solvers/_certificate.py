@@ -32,6 +32,21 @@ class Certificate:
     ----------
     primal, dual : float
         The objective of the model, and a lower bound on the optimum.
+
+    Examples
+    --------
+    >>> from topksvm.solvers import Certificate
+    >>> certificate = Certificate(primal=10.0, dual=9.5)
+    >>> certificate.gap, certificate.relative_gap
+    (0.5, 0.05)
+
+    Every model has one:
+
+    >>> import numpy as np
+    >>> from topksvm import TopKLinearSVC
+    >>> model = TopKLinearSVC(tol=1e-4).fit(np.eye(4), [0, 1, 2, 2])
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
     """
 
     primal: float

@@ -38,6 +38,22 @@ class Path:
         The weights, in the order asked for.
     results : list of Result
         The solution for each, with its own certificate.
+
+    See Also
+    --------
+    topksvm.path : What makes one.
+
+    Examples
+    --------
+    It has a length, and goes through pairs of a weight and its solution.
+
+    >>> import numpy as np, topksvm
+    >>> X, y = np.eye(4), np.array([0, 1, 2, 2])
+    >>> points = topksvm.path(X, y, Cs=[1.0, 0.1])
+    >>> len(points), points.Cs
+    (2, array([1. , 0.1]))
+    >>> [(C, result.status.name) for C, result in points]
+    [(1.0, 'SOLVED'), (0.1, 'SOLVED')]
     """
 
     Cs: Floats
@@ -75,16 +91,26 @@ def path(
 
     Parameters
     ----------
-    X, y, loss, k, smoothing, n_classes, solver, bias, tol, seed, n_jobs
-        As for :func:`topksvm.solve`.
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        The rows, as for :func:`topksvm.solve`.
+    y : array of shape (n,)
+        Labels from 0 to ``n_classes - 1``.
+    loss : str
+        A name from :data:`topksvm.losses.LOSSES`.
     Cs : int or array of shape (n_points,)
         The weights of the loss, or how many of them to take from 1e-5 to 1e3, the grid of the
         paper. They are visited from the smallest to the largest.
+    k, smoothing : int, float
+        Parameters of the loss.
     sample_weight : array of shape (n,), optional
         The weights ``w_i`` of the examples.
+    n_classes, solver, bias, tol : int, str, float, float
+        As for :func:`topksvm.solve`.
     max_iter, max_time : int, float
         The budget of each point. A point that is not solved within it is a ``ConvergenceWarning``
         that names its `C`, and the path goes on.
+    seed, n_jobs : int
+        As for :func:`topksvm.solve`.
 
     Returns
     -------

@@ -13,7 +13,19 @@ from topksvm.solvers._certificate import Certificate
 
 
 class Status(Enum):
-    """Why a solver stopped."""
+    """Why a solver stopped.
+
+    Examples
+    --------
+    >>> from topksvm.solvers import Status
+    >>> for status in Status:
+    ...     print(f"{status.name}: {status.value}")
+    SOLVED: the gap is within tol
+    MAX_ITER: max_iter passes were made
+    MAX_TIME: max_time seconds were used up
+    STALLED: no further progress is possible in this precision
+    INTERRUPTED: interrupted by the user
+    """
 
     SOLVED = "the gap is within tol"
     MAX_ITER = "max_iter passes were made"
@@ -24,7 +36,25 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the history: what was proven, and when."""
+    """One line of the history: what was proven, and when.
+
+    Attributes
+    ----------
+    epoch : int
+        Passes over the examples so far.
+    seconds : float
+        The time so far.
+    primal, dual, gap : float
+        The certificate at that time.
+
+    Examples
+    --------
+    >>> import numpy as np, topksvm
+    >>> result = topksvm.solve(np.eye(4), np.array([0, 1, 2, 2]))
+    >>> last = result.history[-1]
+    >>> last.gap == result.certificate.gap
+    True
+    """
 
     epoch: int
     seconds: float
@@ -53,6 +83,19 @@ class Result:
         Why the solver stopped.
     seconds : dict
         Where the time went.
+
+    See Also
+    --------
+    topksvm.solve : What makes one.
+
+    Examples
+    --------
+    >>> import numpy as np, topksvm
+    >>> result = topksvm.solve(np.eye(4), np.array([0, 1, 2, 2]))
+    >>> result.weights.shape, result.status.name
+    ((3, 4), 'SOLVED')
+    >>> result.certificate.relative_gap <= 1e-3
+    True
     """
 
     weights: NDArray[np.floating[Any]]

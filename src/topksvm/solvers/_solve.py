@@ -44,7 +44,7 @@ def choose_solver(solver: str, name: str, loss: Any) -> str:
     if solver not in SOLVERS:
         raise ValueError(f"solver = {solver!r} is not known; it must be one of {SOLVERS}.")
     has_step = hasattr(type(loss), "dual_step")
-    is_smooth = getattr(loss, "smoothing", 1.0) > 0.0
+    is_smooth = hasattr(type(loss), "gradient") and getattr(loss, "smoothing", 1.0) > 0.0
     if solver == "lbfgs" and not is_smooth:
         raise ValueError(
             f"solver = 'lbfgs' needs a smooth loss, and {name!r} has kinks; use solver='sdca', or "
