@@ -38,6 +38,7 @@ nitpick_ignore_regex = [
 autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # The list of methods is narrow.
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
 numpydoc_validation_checks = {
@@ -82,9 +83,15 @@ html_copy_source = False
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}
 # Pages without others below them have no use for a list of those.
-html_sidebars = dict.fromkeys(
-    ["index", "getting_started", "maths", "migration", "benchmarks", "contributing", "changelog"], []
-)
+html_sidebars = {
+    "index": [],
+    "getting_started": [],
+    "maths": [],
+    "migration": [],
+    "benchmarks": [],
+    "contributing": [],
+    "changelog": [],
+}
 html_theme_options = {
     "logo": {
         "text": "topksvm",

@@ -2,8 +2,8 @@
 
     python tools/make_landing_picture.py
 
-Sketches of *Quick, Draw!* and the five best guesses for each; examples whose true class is the
-first, the second, the third and the fourth guess are picked among those that the model is surest of.
+Sketches of *Quick, Draw!* and the five best guesses for each. The true class is the first guess,
+the second, the third and the fourth; of all such sketches we take one with a clear lead.
 """
 
 from __future__ import annotations

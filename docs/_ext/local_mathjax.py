@@ -1,7 +1,7 @@
 """Take MathJax from the package sphinx-mathjax-offline, if installed: readers need no network.
 
-That package would copy all of MathJax, 24 MB; what our pages use is less than a tenth of it. Without
-the package, MathJax is loaded from the address that Sphinx has for it.
+That package would copy all of MathJax, 24 MB; what our pages use is less than a tenth of it.
+Without the package, MathJax is loaded from the address that Sphinx has for it.
 """
 
 from __future__ import annotations
