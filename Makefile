@@ -48,11 +48,11 @@ bench: setup ## measure the speed on this machine
 
 # Every warning is an error, and so is a reference that leads nowhere.
 docs: $(VENV)/.docs-installed ## build the site: docs/_build/html
-	$(BIN)/sphinx-build -M html docs docs/_build --fail-on-warning --nitpicky --quiet
+	$(BIN)/sphinx-build -M html docs docs/_build --fail-on-warning --nitpicky
 	@echo "The site is docs/_build/html/index.html."
 
 links: docs ## build the site and follow its links to elsewhere
-	$(BIN)/sphinx-build -M linkcheck docs docs/_build --quiet
+	$(BIN)/sphinx-build -M linkcheck docs docs/_build
 
 clean: ## remove everything that can be made again
 	rm -rf $(VENV) build dist demo bench reproduce .mypy_cache .pytest_cache .ruff_cache .hypothesis
