@@ -1,0 +1,198 @@
+"""The data sets: where they come from, and the strengths C that are of interest on them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from topksvm._files import replacing
+
+BANKING77 = ("banking77_train.csv", "banking77_test.csv")
+
+
+class AbsentError(Exception):
+    """The data are not on this machine; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Rows in float32 (dense, or CSR), and labels from 0 to m - 1."""
+
+    X_train: Any
+    y_train: Any
+    X_val: Any
+    y_val: Any
+    X_test: Any
+    y_test: Any
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The numbers of training rows n, of features d and of classes m."""
+        n, d = self.X_train.shape
+        return n, d, int(self.y_train.max()) + 1
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set by name.
+
+    Parameters
+    ----------
+    name : str
+        A short name.
+    load : callable
+        Returns the splits; raises :class:`AbsentError` where they are not to be had.
+    strengths : tuple of float
+        The C of the races to an objective, for every loss; the first one for a quick run.
+    grid : tuple of float
+        The C among which each method's is chosen on the validation rows; empty for data without
+        a race to an accuracy.
+    is_large : bool
+        Run with as many threads as there are, and only the solvers that have a chance.
+    """
+
+    name: str
+    load: Callable[[], Splits]
+    strengths: tuple[float, ...]
+    grid: tuple[float, ...] = ()
+    is_large: bool = False
+
+
+def store(splits: Splits, folder: Path) -> None:
+    """Write the splits, so that every process starts from the same arrays and no others."""
+    for field in fields(splits):
+        part = getattr(splits, field.name)
+        if sp.issparse(part):
+            with replacing(folder / f"{field.name}.npz") as path:
+                sp.save_npz(path, sp.csr_matrix(part), compressed=False)
+        else:
+            with replacing(folder / f"{field.name}.npy") as path:
+                np.save(path, part)
+
+
+def restore(folder: Path) -> Splits:
+    """Read what :func:`store` wrote."""
+    return Splits(**{field.name: _read(folder / field.name) for field in fields(Splits)})
+
+
+def _read(path: Path) -> Any:
+    sparse = path.with_suffix(".npz")
+    return sp.load_npz(sparse) if sparse.is_file() else np.load(path.with_suffix(".npy"))
+
+
+def is_stored(folder: Path) -> bool:
+    """Whether all of the splits are there."""
+    return all(any(folder.glob(f"{field.name}.np[yz]")) for field in fields(Splits))
+
+
+def load_digits() -> Splits:
+    """Return scikit-learn's digits, 8 x 8 pixels between 0 and 1."""
+    from sklearn.datasets import load_digits as load
+
+    X, y = load(return_X_y=True)
+    return split_at_random((X / 16).astype(np.float32), y, n_val=300, n_test=400)
+
+
+def load_caltech() -> Splits:
+    """Return Caltech 101 Silhouettes from the folder or the file ``TOPKSVM_DATA``."""
+    from topksvm.datasets import load_silhouettes
+
+    file = file_of("caltech101_silhouettes_28_split1.mat")
+    return splits_of(load_silhouettes(file))
+
+
+def load_quickdraw() -> Splits:
+    """Return the gradients of the sketches that come with the package."""
+    from topksvm.datasets import load_quickdraw as load
+
+    return splits_of(load(features="hog"))
+
+
+def load_banking77() -> Splits:
+    """Return TF-IDF rows of the questions in ``banking77_{train,test}.csv`` in ``TOPKSVM_DATA``."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    (texts, names), (new_texts, new_names) = map(read_csv, BANKING77)
+    vectorizer = TfidfVectorizer(sublinear_tf=True, dtype=np.float32)
+    X = sp.csr_matrix(vectorizer.fit_transform(texts))
+    categories, y = np.unique(names, return_inverse=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    val, train = order[:1000], np.sort(order[1000:])
+    X_test = sp.csr_matrix(vectorizer.transform(new_texts))
+    y_test = np.searchsorted(categories, new_names)
+    return Splits(X[train], y[train], X[val], y[val], X_test, y_test)
+
+
+def read_csv(name: str) -> tuple[list[str], list[str]]:
+    """Return the texts and categories in a file of banking77."""
+    with file_of(name).open(newline="", encoding="utf-8") as stream:
+        lines = list(csv.DictReader(stream))
+    return [line["text"] for line in lines], [line["category"] for line in lines]
+
+
+def make_synthetic(n: int, d: int, m: int, n_val: int, n_test: int) -> Splits:
+    """Return classes in groups of ten that are taken for one another, with rows of unit norm."""
+    from topksvm.datasets import make_ambiguous_classes
+
+    X, y = make_ambiguous_classes(
+        n + n_val + n_test,
+        d,
+        m,
+        overlap=0.3,
+        group_size=min(10, m // 2),
+        noise=0.4,
+        random_state=0,
+    )
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    # In random order already; the training rows come first, without a copy.
+    parts = [slice(0, n), slice(n, n + n_val), slice(n + n_val, None)]
+    return Splits(*(part for rows in parts for part in (X[rows], y[rows])))
+
+
+def split_at_random(X: Any, y: Any, n_val: int, n_test: int) -> Splits:
+    """Return the rows in random order, in three parts."""
+    order = np.random.default_rng(0).permutation(len(y))
+    test, val, train = np.split(order, [n_test, n_test + n_val])
+    return Splits(X[train], y[train], X[val], y[val], X[test], y[test])
+
+
+def splits_of(data: Any) -> Splits:
+    """Return the splits of a data set of the package, without the pictures."""
+    names = ("train", "val", "test")
+    return Splits(*(part for name in names for part in data.split(name)))
+
+
+def file_of(name: str) -> Path:
+    """Return a file in the folder that ``TOPKSVM_DATA`` names."""
+    folder = os.environ.get("TOPKSVM_DATA")
+    if not folder:
+        raise AbsentError(f"TOPKSVM_DATA is not set; set it to the folder that holds {name}")
+    file = Path(folder) if Path(folder).name == name else Path(folder) / name
+    if not file.is_file():
+        raise AbsentError(f"{name} is not in the folder that TOPKSVM_DATA names")
+    return file
+
+
+UNIT_GRID = (0.1, 1.0, 10.0, 100.0)
+
+DATASETS = {
+    data.name: data
+    for data in (
+        DataSet("tiny", lambda: make_synthetic(300, 20, 12, 100, 100), (1.0,), (0.1, 1.0)),
+        DataSet("digits", load_digits, (0.1, 10.0), (0.01, 0.1, 1.0, 10.0)),
+        DataSet("banking77", load_banking77, (1.0, 10.0), UNIT_GRID),
+        DataSet("caltech", load_caltech, (0.01, 1.0), (0.001, 0.01, 0.1, 1.0)),
+        DataSet("quickdraw", load_quickdraw, (1.0,), UNIT_GRID),
+        DataSet("probe", lambda: make_synthetic(12_811, 384, 1000, 2000, 5000), (1.0,), UNIT_GRID),
+        DataSet(
+            "large", lambda: make_synthetic(100_000, 768, 1000, 1, 5000), (1.0,), is_large=True
+        ),
+    )
+}

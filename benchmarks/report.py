@@ -1,0 +1,169 @@
+"""The page of the documentation, and its short form for the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks import tables
+from benchmarks.plots import draw_paths, draw_ratios
+from benchmarks.races import Race, accuracy_races, objective_races
+from benchmarks.rows import Row
+from topksvm._files import replacing
+
+_INTRODUCTION = """\
+Benchmarks
+==========
+
+How long it takes to reach an equal objective, or an equal accuracy on test rows, against the
+solvers that people use today. This page is written by ``python -m benchmarks report``: every number
+in it was measured by the commands below.
+
+How it is measured
+------------------
+
+- Every solver minimises the same objective, ½‖W‖² + C Σ loss, without intercepts, from the same
+  float32 rows. Its weights are judged by one function in float64, which shares no code with any
+  solver. The optimum is bounded from below by the best dual value that was proven.
+- A solver is run with its stopping rule from hasty to exact, each time from nothing. The time to a
+  goal is that of its fastest fit that reached it. Fits of less than 0.3 s are repeated, and the
+  fastest counts.
+- Each solver has a process of its own, with as many threads as the table says for all libraries.
+  A first fit on a few rows compiles and loads everything; neither it nor the evaluation is timed.
+  LIBLINEAR's own interface gets its rows in its own format, which is not timed either.
+- All fits of a solver on a problem together have a budget. A solver that uses it up is reported
+  with the nearest that it came.
+"""
+
+_ACCURACY = """\
+Each method has its own C, chosen before on validation rows among four values (``python -m
+benchmarks choose``). The goal is the top-5 accuracy on test rows of the best peer at the end of its
+stopping rules: what one gets for waiting. The hinge of topksvm is trained for k = 5.
+"""
+
+_PRODUCTS = """\
+One pass over the examples has to make at least the products X W' and A' X, A being the dual
+variables. In units of the time of these two products on the same data, with as many threads, in
+float32, solvers took to their goal:
+"""
+
+_GUARD = """\
+What keeps it fast
+------------------
+
+``python -m benchmarks guard``, part of ``make bench``, compares a pass with the two matrix products
+of its shape, and the dual step with ``np.sort`` of the same scores, taking turns in one run, and
+fails if a ratio is above a generous bound. It needs no quiet machine and no record of older runs.
+"""
+
+
+def text(rows: list[Row], facts: dict[str, Any]) -> str:
+    """Return the tables for a terminal."""
+    races = objective_races(rows)
+    accuracies = accuracy_races(rows)
+    parts = [f"{facts['processor']}, {facts['date']}", ""]
+    for race in (*races, *accuracies):
+        what = f"{race.objective}, C = {race.C:g}" if race.objective else f"top-5 {race.goal}"
+        parts.append(f"{race.data}, {what}, threads = {race.threads}")
+        parts += [
+            f"    {a.solver:30} {tables.seconds(a.seconds) if a.seconds else a.note}"
+            for a in race.arrivals
+        ]
+    return "\n".join([*parts, "", *summary(races, accuracies)])
+
+
+def summary(races: list[Race], accuracies: list[Race]) -> list[str]:
+    """Return where ours are ahead, and where they are not."""
+    lines = []
+    for name, group in (
+        ("multiclass hinge, k = 1", [r for r in races if r.objective == "hinge-1"]),
+        ("top-k hinge, k = 5", [r for r in races if r.objective == "hinge-5"]),
+        ("softmax", [r for r in races if r.objective == "softmax"]),
+        ("test top-5 accuracy", accuracies),
+    ):
+        if not group:
+            continue
+        behind = [race for race in group if not race.is_ahead]
+        line = f"{name}: ahead of every peer on {len(group) - len(behind)} of {len(group)} problems"
+        if behind:
+            line += "; not on " + ", ".join(map(_with_ratio, behind))
+        lines.append(line + ".")
+    return lines
+
+
+def _with_ratio(race: Race) -> str:
+    where = race.data + (f" with C = {race.C:g}" if race.objective else "")
+    where += f" on {race.threads} threads" if race.threads > 1 else ""
+    if race.ratio is None or race.best_peer is None:
+        return f"{where} (not reached)"
+    return f"{where} ({race.best_peer.solver} takes {race.ratio:.2g} of our time)"
+
+
+def write_page(rows: list[Row], facts: dict[str, Any], docs: Path) -> None:
+    """Write ``benchmarks.rst`` and its plots."""
+    races, accuracies = objective_races(rows), accuracy_races(rows)
+    images = docs / "images" / "benchmarks"
+    with replacing(images / "ratios.png") as path:
+        draw_ratios(races, accuracies).savefig(path, dpi=150)
+    names = []
+    for objective in ("hinge-1", "hinge-5", "softmax"):
+        figure = draw_paths(rows, objective)
+        if figure is not None:
+            names.append(f"{objective}.png")
+            with replacing(images / names[-1]) as path:
+                figure.savefig(path, dpi=150)
+    with replacing(docs / "benchmarks.rst") as path:
+        path.write_text(page(rows, facts, names), encoding="utf-8")
+
+
+def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
+    """Return the page as reStructuredText."""
+    races, accuracies = objective_races(rows), accuracy_races(rows)
+    parts = [
+        _INTRODUCTION,
+        tables.machine(facts),
+        _section("Where we stand"),
+        "".join(f"- {line}\n" for line in summary(races, accuracies)),
+        tables.image("ratios.png", "How many times as long as ours the fastest peer takes"),
+        _section("Time to an equal objective"),
+        "Seconds to an objective within a thousandth of the optimum. The last column is the time "
+        "of the fastest peer over ours.\n",
+    ]
+    for objective, title in tables.TITLES.items():
+        group = [race for race in races if race.objective == objective]
+        if group:
+            parts += [_section(title, "~"), tables.races(group)]
+            if f"{objective}.png" in images:
+                parts.append(tables.image(f"{objective}.png", f"Sub-optimality by time, {title}"))
+    if accuracies:
+        parts += [_section("Time to an equal accuracy"), _ACCURACY, tables.accuracies(accuracies)]
+    parts += [
+        _section("Memory"),
+        "The most memory of any fit beyond what was there before it, in MB.\n",
+        tables.memory(races),
+        *_optional(rows, races),
+        _GUARD,
+        tables.skipped(rows),
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _optional(rows: list[Row], races: list[Race]) -> list[str]:
+    parts = []
+    for title, introduction, table in (
+        ("Threads", "Seconds to the goal.\n", tables.threads(races)),
+        ("Against the matrix products", _PRODUCTS, tables.products(rows, races)),
+        (
+            "Prediction",
+            "Milliseconds to the five best guesses, best first: ``predict_topk`` of ours; for the "
+            "others ``decision_function``, ``np.argpartition`` and a sort of the five.\n",
+            tables.latency(rows),
+        ),
+    ):
+        if table:
+            parts += [_section(title), introduction, table]
+    return parts
+
+
+def _section(title: str, line: str = "-") -> str:
+    return f"{title}\n{line * len(title)}\n"

@@ -1,0 +1,94 @@
+"""What a solver is to the benchmarks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.objectives import Objective
+
+
+class MissingError(Exception):
+    """A package is not installed; the message is the reason to skip the solver."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The result of one fit.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m, d)
+        Without intercepts.
+    dual : float, optional
+        A proven lower bound on the optimum, if the solver has one.
+    """
+
+    weights: NDArray[np.floating[Any]]
+    dual: float | None = None
+
+
+class Solver(ABC):
+    """A method with its settings from hasty to exact.
+
+    A solver is made for one problem. `prepare` puts the rows into the form that the method reads
+    (not timed), `fit` is timed, and `weights_of` takes the weights out of the model (not timed).
+    """
+
+    name: ClassVar[str]
+    """As in the tables."""
+    package: ClassVar[str]
+    """What to install from PyPI."""
+    module: ClassVar[str]
+    """What to import."""
+    losses: ClassVar[tuple[str, ...]] = ()
+    """Names of the objectives that it minimises; empty for a race to an accuracy only."""
+    ladder: ClassVar[tuple[Any, ...]]
+    """Settings of the stopping rule, each a fit of its own."""
+    usual: ClassVar[Any]
+    """The setting that users would take, near the solver's default."""
+    is_ours: ClassVar[bool] = False
+    is_for_large: ClassVar[bool] = True
+    """Whether to try it on data of a hundred thousand rows."""
+    uses_threads: ClassVar[bool] = False
+    """Whether more threads make it faster."""
+
+    def __init__(self, objective: Objective, C: float, threads: int) -> None:
+        self.objective = objective
+        self.C = C
+        self.threads = threads
+
+    @classmethod
+    def check(cls) -> None:
+        """Raise :class:`MissingError` with the reason if the package cannot be used."""
+        try:
+            import_module(cls.module)
+        except Exception as error:  # A broken binary raises whatever it likes.
+            raise MissingError(
+                f"{cls.package} is not installed, or does not load: "
+                f"{type(error).__name__}: {error}. Try: pip install {cls.package}"
+            ) from error
+
+    def prepare(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return rows and labels as the method wants them; nothing is gained by being quick."""
+        return X, y
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any, setting: Any) -> Any:
+        """Train from nothing with one setting of the ladder; return the model."""
+
+    def guess(self, model: Any, X: Any, k: int) -> Any:
+        """Return the k best classes of each row, best first; as a user of the method has to."""
+        scores = model.decision_function(X)
+        best = np.argpartition(scores, -k, axis=1)[:, -k:]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
+        return model.classes_[np.take_along_axis(best, order, axis=1)]
+
+    @abstractmethod
+    def weights_of(self, model: Any) -> Fit:
+        """Return the weights of a model."""
