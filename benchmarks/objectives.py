@@ -83,7 +83,8 @@ def _blocks(n: int, m: int) -> list[tuple[int, int]]:
 
 def suboptimality(primal: float, dual: float) -> float:
     """Return how far `primal` is above the lower bound `dual` of the optimum, relative to it."""
-    return (primal - dual) / abs(dual)
+    # No loss is negative: a bound of 0 or less says nothing.
+    return (primal - dual) / dual if dual > 0.0 else np.inf
 
 
 OBJECTIVES = {o.name: o for o in (Objective("hinge"), Objective("hinge", 5), Objective("softmax"))}

@@ -1,0 +1,206 @@
+"""Processes with budgets, missing peers, and runs that are killed."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import jobs, measure, worker
+from benchmarks.datasets import DATASETS, make_synthetic, restore, store
+from benchmarks.jobs import Job, plan
+from benchmarks.measure import Outcome, Store, run_job, run_jobs
+from benchmarks.solvers import SOLVERS
+
+JOB = Job("objective", "tiny", "LinearSVC crammer_singer", "hinge-1", 1.0, 1, 30.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tiny")
+    store(make_synthetic(300, 20, 12, 100, 100), path)
+    return path
+
+
+class Pipe:
+    """Collects what a worker sends, in this process."""
+
+    def __init__(self):
+        self.events = []
+
+    def send(self, event):
+        self.events.append(event)
+
+    @property
+    def points(self):
+        return [facts for event, facts in self.events if event == "point"]
+
+
+def _work(job, folder, bound=None):
+    pipe = Pipe()
+    worker.run(job, folder, bound, pipe)
+    return pipe
+
+
+def test_what_is_stored_is_what_is_read(folder):
+    data = restore(folder)
+    assert data.shape == (300, 20, 12)
+    assert data.X_test.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(data.X_val, axis=1), 1.0, rtol=1e-5)
+
+
+def test_a_job_in_its_own_process_approaches_the_optimum(folder):
+    outcome = run_job(JOB, folder, bound=0.0)
+    assert outcome.status == "done", outcome.reason
+    values = [point["primal"] for point in outcome.points]
+    assert len(values) == len(SOLVERS[JOB.solver].ladder)
+    assert min(values) == pytest.approx(values[-1], rel=1e-4)
+    assert values[-1] < 0.95 * values[0]
+    assert all(point["seconds"] > 0.0 for point in outcome.points)
+
+
+def test_a_solver_over_its_budget_is_stopped_and_keeps_its_points(folder):
+    job = Job(**vars(JOB) | {"budget": 1e-6})
+    outcome = run_job(job, folder)
+    assert outcome.status == "stopped"
+    assert outcome.reason == "not reached in 1e-06 s"
+
+    fitted, point = ("fitted", {"seconds": 0.6}), ("point", {"primal": 1.0})
+    sent = [("start", {}), fitted, point, ("start", {})]
+
+    class Slow:
+        def poll(self, limit):
+            self.limit = limit
+            return bool(sent)
+
+        def recv(self):
+            return sent.pop(0)
+
+    connection = Slow()
+    outcome = measure._listen(Job(**vars(JOB) | {"budget": 1.0}), connection, 60.0)
+    assert outcome.status == "stopped"
+    assert outcome.points == [{"primal": 1.0}]
+    assert 0.0 < connection.limit <= 0.4  # What the first fit left.
+
+
+def test_a_missing_package_is_a_reason_to_skip(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "liblinear.liblinearutil", None)
+    job = Job(**vars(JOB) | {"solver": "LIBLINEAR -s 4"})
+    event, facts = _work(job, folder).events[-1]
+    assert event == "skipped"
+    assert "pip install liblinear-official" in facts["reason"]
+
+
+def test_a_package_that_does_not_load_is_skipped_too(folder, monkeypatch):
+    def fail(name):
+        raise OSError(f"{name}: wrong processor")
+
+    monkeypatch.setattr("benchmarks.solvers.base.import_module", fail)
+    event, facts = _work(JOB, folder).events[-1]
+    assert event == "skipped"
+    assert "wrong processor" in facts["reason"]
+
+
+def test_a_solver_that_fails_does_not_stop_the_others(folder, monkeypatch):
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(SOLVERS[JOB.solver], "fit", fail)
+    assert _work(JOB, folder).events[-1] == ("failed", {"reason": "MemoryError: no room"})
+
+
+def test_the_ladder_ends_when_the_goal_is_reached_with_room(folder):
+    job = Job(**vars(JOB) | {"solver": "topksvm hinge"})
+    pipe = _work(job, folder)
+    bound = max(point["dual"] for point in pipe.points)
+    assert pipe.points[-1]["primal"] <= bound * (1 + 2.5e-4)
+    peer = _work(JOB, folder, bound)
+    assert len(peer.points) < len(SOLVERS[JOB.solver].ladder)
+    assert peer.points[-1]["primal"] <= bound * (1 + 2.1e-4)
+    assert peer.points[-1]["primal"] >= bound * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, s in SOLVERS.items() if "hinge-1" in s.losses or "softmax" in s.losses]
+)
+def test_all_solvers_minimise_the_same_objective(folder, name):
+    kind = SOLVERS[name]
+    try:
+        kind.check()
+    except Exception as error:
+        pytest.skip(str(error))
+    objective = kind.losses[0]
+    ours = "topksvm softmax" if objective == "softmax" else "topksvm hinge"
+    bound = _bound(folder, ours, objective)
+    job = Job("objective", "tiny", name, objective, 1.0, 1, 30.0)
+    best = min(point["primal"] for point in _work(job, folder, bound).points)
+    assert bound * (1 - 1e-9) <= best <= bound * 1.001
+
+
+_BOUNDS = {}
+
+
+def _bound(folder, solver, objective):
+    if objective not in _BOUNDS:
+        job = Job("objective", "tiny", solver, objective, 1.0, 1, 30.0)
+        _BOUNDS[objective] = max(point["dual"] for point in _work(job, folder).points)
+    return _BOUNDS[objective]
+
+
+def test_accuracy_latency_and_products(folder):
+    race = _work(Job("accuracy", "tiny", "SGDClassifier hinge", "own", 1.0, 1, 30.0), folder)
+    assert 0.8 < race.points[-1]["accuracy"] <= 1.0
+    predictions = _work(Job("latency", "tiny", "topksvm hinge", "hinge-1", 1.0, 1, 30.0), folder)
+    assert 0.0 < predictions.points[0]["seconds_1"] < predictions.points[0]["seconds_10000"]
+    products = _work(Job("products", "tiny", "", "", 0.0, 1, 30.0), folder)
+    assert products.points[0]["seconds"] > 0.0
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
+    done = []
+
+    def pretend(job, folder, bound):
+        done.append((job.solver, bound))
+        return Outcome(job, "done", "", [{"primal": 2.0, "dual": 1.0, "seconds": 0.1}])
+
+    monkeypatch.setattr(measure, "run_job", pretend)
+    wanted = [Job(**vars(JOB) | {"solver": name}) for name in ("a", "b", "c")]
+    path = tmp_path / "results.jsonl"
+    run_jobs(wanted[:2], Store(path), lambda _: tmp_path, say=lambda _: None)
+    path.write_bytes(path.read_bytes()[:-20])  # Killed while the second line was written.
+    results = Store(path)
+    assert len(results.outcomes) == 1
+    run_jobs(wanted, results, lambda _: tmp_path, say=lambda _: None)
+    assert done == [("a", None), ("b", 1.0), ("b", 1.0), ("c", 1.0)]
+    assert [outcome.job.solver for outcome in Store(path).outcomes.values()] == ["a", "b", "c"]
+
+
+def test_results_are_not_overwritten(tmp_path, capsys):
+    (tmp_path / "results.jsonl").write_text("")
+    assert command.main(["--data", "tiny", "--out", str(tmp_path)]) == 2
+    assert "--resume" in capsys.readouterr().err
+
+
+def test_data_that_are_absent_are_left_out(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("TOPKSVM_DATA", raising=False)
+    options = command.parse(["--data", "caltech", "banking77", "tiny", "--out", str(tmp_path)])
+    data, _ = command._prepare(options)
+    assert [item.name for item in data] == ["tiny"]
+    assert "caltech is left out: TOPKSVM_DATA is not set" in capsys.readouterr().out
+
+
+def test_the_plan_has_ours_first_and_the_same_threads(monkeypatch):
+    monkeypatch.setattr(jobs, "read_chosen", lambda: {"probe": dict.fromkeys(SOLVERS, 1.0)})
+    planned = list(plan(list(DATASETS.values()), list(SOLVERS), [1, 2]))
+    seen = set()
+    for job in planned:
+        if job.kind == "objective":
+            problem = (*measure.problem_of(job), job.threads)
+            assert problem in seen or SOLVERS[job.solver].is_ours
+            seen.add(problem)
+    assert {job.threads for job in planned if job.data == "large"} == {2}
+    assert {job.threads for job in planned if job.data == "probe"} == {1, 2}
+    assert {job.threads for job in planned if job.kind == "accuracy"} == {1}
+    assert len({job.key for job in planned}) == len(planned)
