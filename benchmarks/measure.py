@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks import worker
 from benchmarks.jobs import Job
+from benchmarks.solvers import SOLVERS
 
 PATIENCE = 300.0
 """Seconds for what is not budgeted: imports, compilation, evaluation."""
@@ -119,7 +120,11 @@ def run_jobs(
     for job in jobs:
         if job.key in store.outcomes:
             continue
-        outcome = run_job(job, folder_of(job.data), store.bound(job))
+        if job.solver in SOLVERS and not SOLVERS[job.solver].is_installed():
+            package = SOLVERS[job.solver].package
+            outcome = Outcome(job, "skipped", f"not installed; try: pip install {package}")
+        else:
+            outcome = run_job(job, folder_of(job.data), store.bound(job))
         store.add(outcome)
         say(f"{job.title}: {_in_words(outcome)}")
 

@@ -31,14 +31,16 @@ How it is measured
 - Each solver has a process of its own, with as many threads as the table says for all libraries.
   A first fit on a few rows compiles and loads everything; neither it nor the evaluation is timed.
   LIBLINEAR's own interface gets its rows in its own format, which is not timed either.
-- All fits of a solver on a problem together have a budget. A solver that uses it up is reported
-  with the nearest that it came.
+- All fits of a solver on a problem together have a budget in seconds. A peer that uses it up is
+  reported with the nearest that it came. Ours may take five times as long in the end: their last
+  fits are there for the bound, and not for the race.
 """
 
 _ACCURACY = """\
-Each method has its own C, chosen before on validation rows among four values (``python -m
-benchmarks choose``). The goal is the top-5 accuracy on test rows of the best peer at the end of its
-stopping rules: what one gets for waiting. The hinge of topksvm is trained for k = 5.
+Each method has its own C, chosen before on validation rows among four values, from at most 7000
+training rows (``python -m benchmarks choose``). The goal is the top-5 accuracy on test rows of the
+best peer at the end of its stopping rules, the last of which is near its default: what one gets for
+waiting. The hinge of topksvm is trained for k = 5.
 """
 
 _PRODUCTS = """\

@@ -7,7 +7,7 @@ from benchmarks.solvers.cyanure import Cyanure
 from benchmarks.solvers.liblinear import Liblinear
 from benchmarks.solvers.lightning import Lightning
 from benchmarks.solvers.linear_svc import CrammerSinger, OneVsRest
-from benchmarks.solvers.logistic import LogisticLBFGS, LogisticNewtonCG, LogisticSaga
+from benchmarks.solvers.logistic import LogisticLBFGS, LogisticNewtonCG
 from benchmarks.solvers.ours import HingeOurs, SoftmaxOurs
 from benchmarks.solvers.sequential import Sequential
 from benchmarks.solvers.sgd import SGDHinge, SGDLog
@@ -25,7 +25,6 @@ SOLVERS: dict[str, type[Solver]] = {
         Lightning,
         LogisticLBFGS,
         LogisticNewtonCG,
-        LogisticSaga,
         Cyanure,
         OneVsRest,
         SGDHinge,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,7 +52,7 @@ class Solver(ABC):
     ladder: ClassVar[tuple[Any, ...]]
     """Settings of the stopping rule, each a fit of its own."""
     usual: ClassVar[Any]
-    """The setting that users would take, near the solver's default."""
+    """The one of them that users would take, near the solver's default."""
     is_ours: ClassVar[bool] = False
     is_for_large: ClassVar[bool] = True
     """Whether to try it on data of a hundred thousand rows."""
@@ -73,6 +74,11 @@ class Solver(ABC):
                 f"{cls.package} is not installed, or does not load: "
                 f"{type(error).__name__}: {error}. Try: pip install {cls.package}"
             ) from error
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        """Whether the package is there, without loading it."""
+        return find_spec(cls.module.split(".")[0]) is not None
 
     def prepare(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return rows and labels as the method wants them; nothing is gained by being quick."""

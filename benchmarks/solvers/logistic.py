@@ -15,7 +15,7 @@ class LogisticLBFGS(Solver):
     package = "scikit-learn"
     module = "sklearn.linear_model"
     losses = ("softmax",)
-    ladder: ClassVar[tuple[Any, ...]] = (5, 10, 20, 40, 80, 160, 320, 640, 1280)
+    ladder: ClassVar[tuple[Any, ...]] = (6, 12, 25, 50, 100, 200, 400, 800)
     usual = 100
     uses_threads = True
     algorithm = "lbfgs"
@@ -47,15 +47,5 @@ class LogisticNewtonCG(LogisticLBFGS):
 
     name = "LogisticRegression newton-cg"
     algorithm = "newton-cg"
-    ladder = (1, 2, 3, 5, 8, 13, 21, 34)
-    is_for_large = False
-
-
-class LogisticSaga(LogisticLBFGS):
-    """Stochastic averaged gradients."""
-
-    name = "LogisticRegression saga"
-    algorithm = "saga"
-    ladder = (5, 10, 20, 40, 80, 160, 320, 640, 1280)
-    uses_threads = False
+    ladder = (1, 2, 3, 5, 8, 13, 21, 34, 100)
     is_for_large = False

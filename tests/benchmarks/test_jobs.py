@@ -161,7 +161,7 @@ def test_accuracy_latency_and_products(folder):
 def test_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
     done = []
 
-    def pretend(job, folder, bound):
+    def pretend(job, _, bound):
         done.append((job.solver, bound))
         return Outcome(job, "done", "", [{"primal": 2.0, "dual": 1.0, "seconds": 0.1}])
 
