@@ -96,8 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     if options.docs is not None and options.command != "report":
         return _complain("--docs is for report; run first, then report.")
-    if options.command in ("run", "choose"):
-        options.line = list(sys.argv[1:] if arguments is None else arguments)
+    options.line = list(sys.argv[1:] if arguments is None else arguments)
     return commands[options.command](options)
 
 
@@ -151,6 +150,7 @@ def write_report(options: argparse.Namespace) -> int:
     facts = json.loads((options.out / "machine.json").read_text())
     print(report.text(rows, facts))
     if options.docs is not None:
+        facts["commands"].append(machine.command_of(options.line))
         report.write_page(rows, facts, options.docs)
         print(f"written: {options.docs / 'benchmarks.rst'}")
     return 0

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import shlex
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -36,10 +37,15 @@ def record(folder: Path, arguments: list[str]) -> None:
     """Write the facts to ``machine.json`` in `folder`, and add the command to those before."""
     path = folder / "machine.json"
     commands = json.loads(path.read_text())["commands"] if path.is_file() else []
-    command = " ".join(["python -m benchmarks", *map(_without_place, arguments)])
+    command = command_of(arguments)
     content = facts() | {"commands": [*commands, *([command] if command not in commands else [])]}
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def command_of(arguments: list[str]) -> str:
+    """Return the command as others would type it."""
+    return shlex.join(["python", "-m", "benchmarks", *map(_without_place, arguments)])
 
 
 def _without_place(argument: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +126,13 @@ def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
         _INTRODUCTION,
         tables.machine(facts),
         _section("Where we stand"),
-        "".join(f"- {line}\n" for line in summary(races, accuracies)),
+        "".join(tables.paragraph(line, "- ") for line in summary(races, accuracies)),
         tables.image("ratios.png", "How many times as long as ours the fastest peer takes"),
         _section("Time to an equal objective"),
-        "Seconds to an objective within a thousandth of the optimum. The last column is the time "
-        "of the fastest peer over ours.\n",
+        tables.paragraph(
+            "Seconds to an objective within a thousandth of the optimum. The last column is the "
+            "time of the fastest peer over ours."
+        ),
     ]
     for objective, title in tables.TITLES.items():
         group = [race for race in races if race.objective == objective]
@@ -142,7 +145,10 @@ def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
     parts += [
         _section("Memory"),
         "The most memory of any fit beyond what was there before it, in MB.\n",
-        tables.memory(races),
+        *_by_objective(races, tables.memory),
+        _section("Against the matrix products"),
+        _PRODUCTS,
+        *_by_objective(races, lambda group: tables.products(rows, group)),
         *_optional(rows, races),
         _GUARD,
         tables.skipped(rows),
@@ -150,16 +156,31 @@ def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
+def _by_objective(races: list[Race], make: Callable[[list[Race]], str]) -> list[str]:
+    """Return a table for each loss, as each has its own solvers."""
+    parts = []
+    for objective, title in tables.TITLES.items():
+        content = make([race for race in races if race.objective == objective])
+        if content:
+            parts += [f"{title}:\n", content]
+    return parts
+
+
 def _optional(rows: list[Row], races: list[Race]) -> list[str]:
     parts = []
     for title, introduction, table in (
         ("Threads", "Seconds to the goal.\n", tables.threads(races)),
-        ("Against the matrix products", _PRODUCTS, tables.products(rows, races)),
         (
             "Prediction",
-            "Milliseconds to the five best guesses, best first: ``predict_topk`` of ours; for the "
+            "Milliseconds to the five best guesses, best first: ``predict_topk`` of ours; for the\n"
             "others ``decision_function``, ``np.argpartition`` and a sort of the five.\n",
             tables.latency(rows),
+        ),
+        (
+            "The first fit",
+            "What a first fit on a few rows takes in a new process, in the median: to load the\n"
+            "package and, with Numba, to load what earlier processes have compiled.\n",
+            tables.compilation(rows),
         ),
     ):
         if table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,6 +29,21 @@ def _line(cells: list[str]) -> str:
     return f"   * - {first}\n" + "".join(f"     - {cell}\n" for cell in rest)
 
 
+def paragraph(text: str, first: str = "") -> str:
+    """Return text in lines of the usual length."""
+    return (
+        textwrap.fill(
+            text,
+            100,
+            initial_indent=first,
+            subsequent_indent=" " * len(first),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
+
+
 def seconds(value: float | None) -> str:
     """Return three digits, as people read them."""
     if value is None:
@@ -44,15 +60,15 @@ def machine(facts: dict[str, Any]) -> str:
     """Return machine, versions and commands."""
     versions = ", ".join(f"{name} {value}" for name, value in facts["versions"].items())
     commands = "".join(f"   {command}\n" for command in facts["commands"])
-    return (
+    machine = (
         f"Measured on {facts['date']}: {facts['processor']}, {facts['processors']} processors, "
-        f"{facts['memory']} of memory, {facts['platform']}.\n"
-        f"Versions: {versions}.\n\n"
-        "The commands, in the root of the project, with ``TOPKSVM_DATA`` set to the folder that "
-        "holds Caltech 101 Silhouettes and banking77, and ``pip install '.[plot]'`` with the peers "
-        f"of the list above::\n\n{commands}"
-        "   python -m benchmarks report --docs docs\n"
+        f"{facts['memory']} of memory, {facts['platform']}. Versions: {versions}."
     )
+    how = (
+        "The commands, in the root of the project, with the peers of this list installed, and "
+        "``TOPKSVM_DATA`` set to the folder that holds Caltech 101 Silhouettes and banking77::"
+    )
+    return f"{paragraph(machine)}\n{paragraph(how)}\n{commands}"
 
 
 def races(group: list[Race]) -> str:
@@ -90,16 +106,15 @@ def accuracies(group: list[Race]) -> str:
 
 
 def memory(group: list[Race]) -> str:
-    """Return megabytes, for the problems of the first table and the softmax."""
+    """Return megabytes."""
     solvers = _solvers(group)
     lines = []
     for race in group:
         most = {a.solver: a.megabytes for a in race.arrivals}
-        if race.objective != "hinge-5":
-            cells = [most.get(solver) for solver in solvers]
-            numbers = ["" if cell is None else f"{cell:.0f}" for cell in cells]
-            lines.append([race.data, race.objective, f"{race.C:g}", str(race.threads), *numbers])
-    return table(["data", "loss", "C", "threads", *solvers], lines)
+        cells = [most.get(solver) for solver in solvers]
+        numbers = ["" if cell is None else f"{cell:.0f}" for cell in cells]
+        lines.append([race.data, f"{race.C:g}", str(race.threads), *numbers])
+    return table(["data", "C", "threads", *solvers], lines)
 
 
 def threads(group: list[Race]) -> str:
@@ -131,17 +146,19 @@ def products(rows: list[Row], group: list[Race]) -> str:
             times = {a.solver: a.seconds for a in race.arrivals}
             cells = [times.get(solver) for solver in solvers]
             numbers = ["" if cell is None else f"{cell / one:.0f}" for cell in cells]
-            lines.append(
-                [
-                    race.data,
-                    race.objective,
-                    f"{race.C:g}",
-                    str(race.threads),
-                    seconds(one),
-                    *numbers,
-                ]
-            )
-    return table(["data", "loss", "C", "threads", "products, s", *solvers], lines)
+            problem = [race.data, f"{race.C:g}", str(race.threads)]
+            lines.append([*problem, f"{1e3 * one:.3g} ms", *numbers])
+    return table(["data", "C", "threads", "the products", *solvers], lines)
+
+
+def compilation(rows: list[Row]) -> str:
+    """Return what the first fit of a process takes, in the median."""
+    seconds_of: dict[str, list[float]] = {}
+    for row in rows:
+        if row["solver"] and row["compile_seconds"]:
+            seconds_of.setdefault(row["solver"], []).append(row["compile_seconds"])
+    lines = [[name, f"{median(values):.2f}"] for name, values in seconds_of.items()]
+    return table(["solver", "seconds"], lines)
 
 
 def latency(rows: list[Row]) -> str:
