@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from statistics import median
 from typing import Any
 
 from benchmarks.races import Arrival, Race
