@@ -144,7 +144,8 @@ def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
         parts += [_section("Time to an equal accuracy"), _ACCURACY, tables.accuracies(accuracies)]
     parts += [
         _section("Memory"),
-        "The most memory of any fit beyond what was there before it, in MB.\n",
+        "The most memory of any fit beyond what was there before it, in MB. LIBLINEAR's own\n"
+        "format of the rows is not counted.\n",
         *_by_objective(races, tables.memory),
         _section("Against the matrix products"),
         _PRODUCTS,
