@@ -63,7 +63,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--budget",
         type=float,
         metavar="S",
-        help="seconds of fitting for a solver on a problem (20, or 5 with --quick; twice that in a "
+        help="seconds of fitting for a solver on a problem (30, or 5 with --quick; twice that in a "
         "race to an accuracy)",
     )
     parser.add_argument("--quick", action="store_true", help="small data only, in two minutes")
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         options.solvers or list(SOLVERS),
         options.threads,
         quick=options.quick,
-        budget=options.budget or (5.0 if options.quick else 20.0),
+        budget=options.budget or (5.0 if options.quick else 30.0),
     )
     run_jobs(jobs, results, folder_of, _say)
     return write_report(options)

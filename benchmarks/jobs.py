@@ -83,7 +83,7 @@ def plan(
     threads: Sequence[int],
     *,
     quick: bool = False,
-    budget: float = 20.0,
+    budget: float = 30.0,
 ) -> Iterator[Job]:
     """Yield all jobs, ours before the peers on each problem."""
     for item in data:

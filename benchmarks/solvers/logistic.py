@@ -15,7 +15,7 @@ class LogisticLBFGS(Solver):
     package = "scikit-learn"
     module = "sklearn.linear_model"
     losses = ("softmax",)
-    ladder: ClassVar[tuple[Any, ...]] = (6, 12, 25, 50, 100, 200, 400, 800)
+    ladder: ClassVar[tuple[Any, ...]] = (5, 10, 20, 30, 50, 75, 100, 150, 250, 400, 800)
     usual = 100
     uses_threads = True
     algorithm = "lbfgs"
@@ -47,5 +47,5 @@ class LogisticNewtonCG(LogisticLBFGS):
 
     name = "LogisticRegression newton-cg"
     algorithm = "newton-cg"
-    ladder = (1, 2, 3, 5, 8, 13, 21, 34, 100)
+    ladder = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 25, 50, 100)
     is_for_large = False
