@@ -29,16 +29,16 @@ def draw_paths(rows: list[Row], objective: str) -> Any:
     colours = dict(zip(names, COLOURS, strict=False))
     columns = min(3, len(panels))
     lines = -(-len(panels) // columns)
-    figure = Figure(figsize=(3.4 * columns, 2.8 * lines + 0.5), layout="constrained")
+    figure = Figure(figsize=(max(7.0, 3.2 * columns), 2.6 * lines + 0.7), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for axis, ((data, C, threads), panel) in zip(axes, panels.items(), strict=False):
         duals = [r["dual"] for points in panel.values() for r in points if r["dual"] is not None]
         if duals:
             _draw_panel(axis, panel, max(duals), colours)
         axis.set_title(f"{data}, C = {C:g}" + (f", {threads} threads" * (threads > 1)), fontsize=9)
+        axis.set_xlabel("seconds", fontsize=8)
     for axis in axes[len(panels) :]:
         axis.remove()
-    figure.supxlabel("seconds", fontsize=9)
     figure.supylabel("relative sub-optimality, at most", fontsize=9)
     handles = {h.get_label(): h for axis in figure.axes for h in axis.get_lines()}
     shown = [handles[name] for name in names if name in handles]
@@ -48,14 +48,29 @@ def draw_paths(rows: list[Row], objective: str) -> Any:
 
 def _draw_panel(axis: Any, panel: dict[str, list[Row]], dual: float, colours: Any) -> None:
     for solver, points in panel.items():
-        points = sorted(points, key=lambda row: row["seconds"])
-        times = [row["seconds"] for row in points]
-        gaps = [max(suboptimality(row["primal"], dual), 1e-6) for row in points]
+        times: list[float] = []
+        gaps: list[float] = []
+        for row in sorted(points, key=lambda row: row["seconds"]):
+            gap = max(suboptimality(row["primal"], dual), 1e-6)
+            if not gaps or gap < gaps[-1]:  # A fit that took longer for less is of no use.
+                times.append(row["seconds"])
+                gaps.append(gap)
         width = 2 if points[0]["is_ours"] else 1
         axis.loglog(times, gaps, "o-", color=colours.get(solver, "k"), label=solver, lw=width, ms=3)
     axis.axhline(GOAL, color="0.6", lw=0.8, ls="--")
     axis.grid(color="0.93")
-    axis.tick_params(labelsize=8)
+    axis.tick_params(labelsize=8, which="both")
+    _plain(axis.xaxis)
+
+
+def _plain(axis: Any) -> None:
+    """Label a logarithmic axis with numbers as people write them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 30 * low else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def draw_ratios(races: list[Race], accuracies: list[Race]) -> Any:
@@ -83,6 +98,7 @@ def draw_ratios(races: list[Race], accuracies: list[Race]) -> Any:
     axis.axvline(1, color="k", lw=0.8)
     axis.set_xlabel("time of the fastest peer / ours")
     axis.tick_params(labelsize=8)
+    _plain(axis.xaxis)
     axis.grid(axis="x", color="0.93")
     axis.set_axisbelow(True)
     return figure
