@@ -55,7 +55,8 @@ class DataSet:
         The C among which each method's is chosen on the validation rows; empty for data without
         a race to an accuracy.
     is_large : bool
-        Run with as many threads as there are, and only the solvers that have a chance.
+        Run with as many threads as there are, only the solvers that have a chance, and every
+        second of their settings.
     """
 
     name: str
