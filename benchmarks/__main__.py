@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import guard, machine, report
 from benchmarks.datasets import DATASETS, AbsentError, DataSet, is_stored, restore, store
-from benchmarks.jobs import CHOSEN, QUICK, plan, plan_choice, read_chosen
+from benchmarks.jobs import CHOSEN, QUICK, followers, plan, plan_choice, read_chosen
 from benchmarks.measure import Store, run_jobs
 from benchmarks.rows import flatten, write
 from benchmarks.solvers import SOLVERS
@@ -131,7 +131,7 @@ def choose(options: argparse.Namespace) -> int:
         points = results.outcomes[job.key].points
         if points:
             best = max(points, key=lambda point: point["accuracy"])
-            chosen.setdefault(job.data, {})[job.solver] = best["setting"]
+            chosen.setdefault(job.data, {}).update(dict.fromkeys(followers(job), best["setting"]))
     with replacing(CHOSEN) as path:
         path.write_text(json.dumps(chosen, indent=2, sort_keys=True) + "\n")
     print(f"written: {CHOSEN}")

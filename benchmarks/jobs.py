@@ -151,11 +151,24 @@ def _scaling_jobs(
 def plan_choice(
     data: Sequence[DataSet], solvers: Sequence[str], threads: int, budget: float
 ) -> Iterator[Job]:
-    """Yield the jobs that choose the C of each method; the C of such a job has no meaning."""
+    """Yield the jobs that choose the C of each objective; the C of such a job has no meaning.
+
+    Solvers of the same objective have the same optimum, so that the first of them chooses for all.
+    """
     for item in data:
+        chosen = set()
         for name, objective in RIVALS:
-            if item.grid and name in solvers:
+            if item.grid and name in solvers and objective not in chosen:
                 yield Job("choice", item.name, name, objective, 0.0, threads, budget)
+                if objective != "own":
+                    chosen.add(objective)
+
+
+def followers(job: Job) -> list[str]:
+    """Return the solvers that take over the C that a job has chosen, its own included."""
+    if job.objective == "own":
+        return [job.solver]
+    return [name for name, objective in RIVALS if objective == job.objective]
 
 
 def read_chosen() -> dict[str, Any]:

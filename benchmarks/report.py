@@ -38,7 +38,7 @@ How it is measured
 """
 
 _ACCURACY = """\
-Each method has its own C, chosen before on validation rows among four values, from at most 7000
+Each objective has its own C, chosen before on validation rows among four values, from at most 4000
 training rows (``python -m benchmarks choose``). The goal is the top-5 accuracy on test rows of the
 best peer at the end of its stopping rules, the last of which is near its default: what one gets for
 waiting. The hinge of topksvm is trained for k = 5.

@@ -47,6 +47,8 @@ class Solver(ABC):
     """What to install from PyPI."""
     module: ClassVar[str]
     """What to import."""
+    cheap: ClassVar[Any]
+    """The setting that is good enough to choose C by."""
     losses: ClassVar[tuple[str, ...]] = ()
     """Names of the objectives that it minimises; empty for a race to an accuracy only."""
     ladder: ClassVar[tuple[Any, ...]]

@@ -16,6 +16,7 @@ class Cyanure(Solver):
     losses = ("softmax",)
     ladder = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
     usual = 1e-3
+    cheap = 1e-2
     uses_threads = True
 
     def fit(self, X: Any, y: Any, setting: float) -> Any:

@@ -19,6 +19,7 @@ class Liblinear(Solver):
     losses = ("hinge-1",)
     ladder = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
     usual = 0.1
+    cheap = 0.1
 
     def prepare(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return LIBLINEAR's list of nodes; it takes long from dense rows, and is not timed."""

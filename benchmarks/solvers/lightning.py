@@ -16,6 +16,7 @@ class Lightning(Solver):
     losses = ("hinge-1",)
     ladder = (5, 20, 80, 320, 1280)
     usual = 80
+    cheap = 20
     is_for_large = False
 
     def fit(self, X: Any, y: Any, setting: int) -> Any:

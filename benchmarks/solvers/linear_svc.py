@@ -16,6 +16,7 @@ class CrammerSinger(Solver):
     losses: ClassVar[tuple[str, ...]] = ("hinge-1",)
     ladder: ClassVar[tuple[Any, ...]] = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
     usual = 1e-4
+    cheap = 0.1
     kind = "crammer_singer"
 
     def fit(self, X: Any, y: Any, setting: float) -> Any:

@@ -17,6 +17,7 @@ class LogisticLBFGS(Solver):
     losses = ("softmax",)
     ladder: ClassVar[tuple[Any, ...]] = (5, 10, 20, 30, 50, 75, 100, 150, 250, 400, 800)
     usual = 100
+    cheap = 50
     uses_threads = True
     algorithm = "lbfgs"
 

@@ -18,6 +18,7 @@ class Sequential(Solver):
     losses = ("hinge-1", "hinge-5")
     ladder = (1e-1, 1e-2, 3e-3, 1e-3)
     usual = 1e-3
+    cheap = 1e-2
     is_for_large = False
 
     def prepare(self, X: Any, y: Any) -> tuple[Any, Any]:

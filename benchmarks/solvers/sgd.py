@@ -16,6 +16,7 @@ class SGDHinge(Solver):
     module = "sklearn.linear_model"
     ladder = (1, 2, 5, 10, 20, 50, 100)
     usual = 100
+    cheap = 5
     uses_threads = True
     loss = "hinge"
 
