@@ -50,7 +50,10 @@ class DataSet:
     load : callable
         Returns the splits; raises :class:`AbsentError` where they are not to be had.
     strengths : tuple of float
-        The C of the races to an objective, for every loss; the first one for a quick run.
+        The C of the races to an objective of hinge losses; the first one for a quick run, and for
+        k = 5.
+    softmax_strength : float
+        The C of the race to an objective of the logistic loss: near the best on validation rows.
     grid : tuple of float
         The C among which each method's is chosen on the validation rows; empty for data without
         a race to an accuracy.
@@ -62,6 +65,7 @@ class DataSet:
     name: str
     load: Callable[[], Splits]
     strengths: tuple[float, ...]
+    softmax_strength: float
     grid: tuple[float, ...] = ()
     is_large: bool = False
 
@@ -191,14 +195,20 @@ UNIT_GRID = (0.1, 1.0, 10.0, 100.0)
 DATASETS = {
     data.name: data
     for data in (
-        DataSet("tiny", lambda: make_synthetic(300, 20, 12, 100, 100), (1.0,), (0.1, 1.0)),
-        DataSet("digits", load_digits, (0.1, 10.0), (0.01, 0.1, 1.0, 10.0)),
-        DataSet("banking77", load_banking77, (1.0, 10.0), UNIT_GRID),
-        DataSet("caltech", load_caltech, (0.01, 1.0), (0.001, 0.01, 0.1, 1.0)),
-        DataSet("quickdraw", load_quickdraw, (1.0,), UNIT_GRID),
-        DataSet("probe", lambda: make_synthetic(12_811, 384, 1000, 2000, 5000), (1.0,), UNIT_GRID),
+        DataSet("tiny", lambda: make_synthetic(300, 20, 12, 100, 100), (1.0,), 1.0, (0.1, 1.0)),
+        DataSet("digits", load_digits, (0.1, 10.0), 0.1, (0.01, 0.1, 1.0, 10.0)),
+        DataSet("banking77", load_banking77, (1.0, 10.0), 10.0, UNIT_GRID),
+        DataSet("caltech", load_caltech, (0.01, 1.0), 0.1, (0.001, 0.01, 0.1, 1.0)),
+        DataSet("quickdraw", load_quickdraw, (1.0,), 10.0, UNIT_GRID),
         DataSet(
-            "large", lambda: make_synthetic(100_000, 768, 1000, 1, 5000), (1.0,), is_large=True
+            "probe",
+            lambda: make_synthetic(12_811, 384, 1000, 2000, 5000),
+            (1.0, 10.0),
+            10.0,
+            UNIT_GRID,
+        ),
+        DataSet(
+            "large", lambda: make_synthetic(100_000, 768, 1000, 1, 5000), (1.0,), 1.0, is_large=True
         ),
     )
 }

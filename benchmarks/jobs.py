@@ -104,11 +104,16 @@ def _objective_jobs(
     item: DataSet, solvers: Sequence[str], count: int, budget: float, quick: bool
 ) -> Iterator[Job]:
     for objective in ("hinge-1", "softmax") if quick or item.is_large else OBJECTIVES:
-        # LIBLINEAR is a different rival at every C; for the other losses one is enough.
-        strengths = item.strengths if objective == "hinge-1" and not quick else item.strengths[:1]
-        for C in strengths:
+        for C in _strengths(item, objective, quick):
             for solver in _entrants(item, objective, solvers):
                 yield _objective_job(item, solver, objective, C, count, budget)
+
+
+def _strengths(item: DataSet, objective: str, quick: bool = False) -> tuple[float, ...]:
+    """Return the C to race at: LIBLINEAR is another rival at every C, else one is enough."""
+    if objective == "softmax":
+        return (item.softmax_strength,)
+    return item.strengths if objective == "hinge-1" and not quick else item.strengths[:1]
 
 
 def _objective_job(
@@ -144,7 +149,7 @@ def _scaling_jobs(
         for objective in ("hinge-1", "softmax"):
             for solver in _entrants(item, objective, solvers):
                 if solver.uses_threads:
-                    C = item.strengths[0]
+                    C = _strengths(item, objective)[0]
                     yield _objective_job(item, solver, objective, C, count, budget)
 
 
