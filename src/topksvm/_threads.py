@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["map_row_ranges", "n_threads", "thread_limit"]
+__all__ = ["blas_limit", "map_row_ranges", "n_threads", "thread_limit"]
 
 T = TypeVar("T")
 
@@ -55,6 +57,17 @@ def thread_limit(limit: int) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(token)
+
+
+def blas_limit(limit: int) -> Any:
+    """Return a context in which matrix products use at most `limit` threads."""
+    return _controller().limit(limits=limit, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Looking for libraries takes milliseconds, more than a small fit; NumPy's is loaded by now.
+    return ThreadpoolController()
 
 
 def map_row_ranges(func: Callable[[int, int], T], n_rows: int, row_size: int) -> list[T]:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import n_threads, thread_limit
+from topksvm._threads import blas_limit, n_threads, thread_limit
 from topksvm.estimators._base import is_streamed, print_progress, threads
 from topksvm.solvers import Result
 from topksvm.solvers._checkpoint import CheckpointFolder
@@ -91,7 +90,7 @@ def train_streamed(task: Task) -> Result:
         folder = CheckpointFolder(task.checkpoint, task.identity(rows))
     state = None if folder is None else folder.load()
     threads = task.threads or n_threads()
-    with thread_limit(threads), threadpool_limits(threads, user_api="blas"), listening() as wish:
+    with thread_limit(threads), blas_limit(threads), listening() as wish:
         problem = make_streamed_problem(
             task.source, task.labels, task.weights, task.m, task.bias, rows, wish.grant
         )

@@ -72,6 +72,9 @@ def rebuild_weights(problem: Any, duals: Any) -> Floats:
     return weights
 
 
+BLOCK_ENTRIES = 1 << 19
+"""Entries of the rows, or of their scores, that are held in float64 at a time."""
+
 SCALES = 1.0 + np.array([0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
 """Factors of the weights among which the best is certified.
 
@@ -138,7 +141,7 @@ def _add_losses_dense(
     scratch: Any,
 ) -> None:
     n = examples.labels.size
-    block = max(1, min(n, (1 << 21) // max(weights.shape)))
+    block = max(1, min(n, BLOCK_ENTRIES // max(weights.shape)))
     x = np.empty((block, weights.shape[1]))
     for start in range(0, n, block):
         stop = min(start + block, n)

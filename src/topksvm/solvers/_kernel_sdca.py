@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import n_threads, thread_limit
+from topksvm._threads import blas_limit, n_threads, thread_limit
 from topksvm.losses import LOSSES
 from topksvm.solvers._certificate import SCALES, Certificate, add_losses, sum_of_dual_values
 from topksvm.solvers._duals import empty_duals, with_room
@@ -96,7 +95,7 @@ def solve_kernel(
     The support are the examples with dual variables, in order: ``np.flatnonzero(duals.count)``.
     """
     threads = n_threads() if n_jobs is None else n_jobs
-    with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
+    with thread_limit(threads), blas_limit(threads):
         problem = make_kernel_problem(gram, labels, C, m)
         return KernelSDCA(loss, problem, options).run(report)
 

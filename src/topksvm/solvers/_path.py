@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import n_threads, thread_limit
+from topksvm._threads import blas_limit, n_threads, thread_limit
 from topksvm.solvers._certificate import rebuild_weights, sum_of_dual_values
 from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._duals import Duals
@@ -137,7 +136,7 @@ def path(
     threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
     order = np.argsort(grid, kind="stable")
     results: dict[int, Result] = {}
-    with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
+    with thread_limit(threads), blas_limit(threads):
         problem = make_problem(X, labels, weights, m, bias)
         points = trace(problem, loss, grid[order], k, smoothing, solver, options)
         for place, (C, result) in zip(order.tolist(), points, strict=True):

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
-from topksvm._threads import n_threads
+from topksvm._threads import blas_limit, n_threads
 from topksvm.solvers._certificate import (
     SCALES,
     Certificate,
@@ -108,7 +107,6 @@ class SDCA(Run):
         self.stack = np.zeros((problem.shape[0] + below, problem.shape[1]), problem.dtype)
         self.weights = self.stack[: problem.shape[0]]
         is_small = (m + self.block) * self.block * problem.d < SMALL_PRODUCT
-        self.blas = ThreadpoolController()
         self.blas_threads = 1 if is_small else n_threads()
         if duals is None:
             self.duals = empty_duals(n, 4 * n + self.room)
@@ -131,7 +129,7 @@ class SDCA(Run):
         """Step on all classes of some examples; add gain of the dual and losses met to `sums`."""
         self.is_certified = False
         work = self._sequential if self.problem.is_sparse else self._blocks
-        with self._timed("full"), self.blas.limit(limits=self.blas_threads, user_api="blas"):
+        with self._timed("full"), blas_limit(self.blas_threads):
             self._in_segments(work, order, sums)
 
     def end_full_pass(self, sums: Floats) -> float:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import n_threads, thread_limit
+from topksvm._threads import blas_limit, n_threads, thread_limit
 from topksvm.losses import LOSSES
 from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._lbfgs import LBFGS
@@ -190,7 +189,7 @@ def solve_checked(
         raise ValueError(f"k = {k} but there are {m} classes; k must be between 1 and {m - 1}.")
     chosen = choose_solver(solver, loss, parts)
     threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
-    with thread_limit(threads), threadpool_limits(threads, user_api="blas"):
+    with thread_limit(threads), blas_limit(threads):
         problem = make_problem(X, labels, C, m, bias)
         return run_solver(chosen, parts, problem, options, warm, report)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._certificate import SCALES, Certificate
+from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate
 from topksvm.solvers._checkpoint import State
 from topksvm.solvers._duals import Duals, with_room
 from topksvm.solvers._problem import Problem, read_only
@@ -91,11 +91,12 @@ def memory_needed(n: int, d: int, m: int, k: int, dtype: np.dtype) -> int:
 
     Weights: those in training, their average, and in float64 for certificates. Examples: label,
     weight, norm, candidates, and duals for about ``2 k + 10`` classes in a log that has half as
-    much room again.
+    much room again. Certificates widen a block of rows.
     """
     weights = m * d * (dtype.itemsize + 4 * 8)
     per_example = 4 + 8 + 8 + 4 * (k + 3) + 1 + 12 + 1.5 * 12 * min(m, 2 * k + 10)
-    return int(weights + n * per_example)
+    widened = 8 * (m + d) * min(n, BLOCK_ENTRIES // max(m, d) + 1)
+    return int(weights + n * per_example + widened)
 
 
 class StreamedSDCA(SDCA):
