@@ -42,7 +42,16 @@ format: setup ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## measure the speed on this machine
+$(VENV)/.bench-installed: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' \
+		|| echo "Some peers could not be installed; they are skipped." >&2
+	touch $@
+
+# The first command fails if the solver has become slow, measured in matrix products.
+bench: $(VENV)/.bench-installed ## measure the speed on this machine, beside that of others
+	$(BIN)/python -m benchmarks guard
+	rm -rf bench/quick
+	$(BIN)/python -m benchmarks --quick --out bench/quick
 	$(BIN)/topksvm bench projections --out bench
 	$(BIN)/topksvm bench solver
 
