@@ -71,6 +71,8 @@ def choose_block_size(m: int) -> int:
     The Gram matrix of a block costs ``B d`` per row where the scores cost ``m d``: well below `m`,
     yet large enough for the matrix product to run at full speed.
     """
+    if m < 32:
+        return 16
     return 48 if m < 512 else 128
 
 

@@ -202,6 +202,11 @@ def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end,
     row, m, label = scratch.row, scores.size, examples.labels[i]
     base = np.float64(scores[label])
     scores[label] = -np.inf
+    # The losses with candidates are hinges: without a score in the margin they are zero. Without a
+    # dual variable besides, the step stays where it is, and so will those of active passes.
+    if duals.count[i] == 0 and candidates.classes.shape[1] > 0 and are_below(scores, base - 1.0):
+        candidates.idle[i] = True
+        return 0.0, 0.0, end
     n, others = find_in_play(i, scores, duals, candidates, scratch)
     if 2 * n >= m or n == 0:
         n, others = choose_all(i, m, label, duals, scratch), 0
@@ -209,12 +214,24 @@ def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end,
         for j in range(n):
             row[j] = scores[scratch.chosen[j]]
         loss_value = value(loss, row[:n], base, scratch.lanes, scratch.c, scratch.ranked)
+        if loss_value == 0.0 and duals.count[i] == 0:
+            candidates.idle[i] = True
+            return 0.0, 0.0, end
         gain, new_end = take_step(
             loss, i, owner, row[: n + others], n, base, examples, duals, changes, end, scratch
         )
         if new_end >= 0:
             return gain, loss_value, new_end
         n, others = choose_all(i, m, label, duals, scratch), 0
+
+
+@kernel
+def are_below(scores, bound):
+    """Return whether no score is above `bound`; NaN is."""
+    for j in range(scores.size):
+        if not scores[j] <= bound:
+            return False
+    return True
 
 
 @kernel
