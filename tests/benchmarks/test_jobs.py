@@ -9,9 +9,10 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import jobs, measure, worker
-from benchmarks.datasets import DATASETS, make_synthetic, restore, store
+from benchmarks.datasets import DATASETS, Splits, make_synthetic, restore, store
 from benchmarks.jobs import Job, plan
 from benchmarks.measure import Outcome, Store, run_job, run_jobs
+from benchmarks.objectives import OBJECTIVES
 from benchmarks.solvers import SOLVERS, MissingError
 
 JOB = Job("objective", "tiny", "LinearSVC crammer_singer", "hinge-1", 1.0, 1, 30.0)
@@ -204,3 +205,20 @@ def test_the_plan_has_ours_first_and_the_same_threads(monkeypatch):
     assert {job.threads for job in planned if job.data == "probe"} == {1, 2}
     assert {job.threads for job in planned if job.kind == "accuracy"} == {1}
     assert len({job.key for job in planned}) == len(planned)
+
+
+def test_the_choice_of_c_may_lack_classes(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(12), 40)
+    X = (5.0 * np.eye(12)[y] + rng.standard_normal((480, 12))).astype(np.float32)
+    data = Splits(X, y, X, y, X, y)
+    monkeypatch.setattr(worker, "CHOICE_ROWS", 400)  # Without the last two classes.
+    points = []
+    job = Job("choice", "digits", "topksvm hinge", "hinge-5", 0.0, 1, 60.0)
+    kind = SOLVERS["topksvm hinge"]
+    worker._choose(
+        job, kind, OBJECTIVES["hinge-5"], data, lambda what, facts: points.append((what, facts))
+    )
+    found = [facts["accuracy"] for what, facts in points if what == "point"]
+    assert len(found) == len(DATASETS["digits"].grid)
+    assert max(found) > 0.95

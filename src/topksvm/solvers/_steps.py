@@ -228,7 +228,7 @@ def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end,
 @kernel
 def are_below(scores, bound):
     """Return whether no score is above `bound`; NaN is."""
-    for j in range(scores.size):
+    for j in range(scores.size):  # noqa: SIM110 -- Numba has no generators here.
         if not scores[j] <= bound:
             return False
     return True
