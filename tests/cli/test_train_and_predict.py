@@ -146,8 +146,10 @@ def test_ctrl_c_saves_the_model_with_its_certificate(trained, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while not process.stderr.readline().startswith("pass "):
-            assert process.poll() is None
+        # Not at the first pass: an interrupt while kernels are compiled may get lost in there.
+        for _ in range(3):
+            while not process.stderr.readline().startswith("pass "):
+                assert process.poll() is None
         process.send_signal(signal.SIGINT)
         printed, error = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -140,7 +140,7 @@ def test_large_memory_maps_are_streamed_and_small_ones_are_not(tmp_path, monkeyp
     model(memory_limit=None).fit(rows, y)
     model(memory_limit=X.nbytes).fit(rows, y)
     assert not calls
-    np.save(tmp_path / "wide.npy", np.pad(X, ((0, 0), (0, 400))))
+    np.save(tmp_path / "wide.npy", np.pad(X, ((0, 0), (0, 1200))))
     rows = np.load(tmp_path / "wide.npy", mmap_mode="r")
     found = model(memory_limit=rows.nbytes - 1).fit(rows, y)
     assert len(calls) == 1
