@@ -88,16 +88,21 @@ def certify(
     problem: Any,
     duals: Any,
     weights: Floats,
-    exact: Floats,
+    exact: Floats | None,
     scratch: Any,
     scales: Floats = SCALES,
-) -> tuple[Certificate, Floats]:
+) -> tuple[Certificate, Floats, Floats]:
     """Return a certificate, and the weights that it is for: the best of `scales` times `weights`.
 
-    `exact` are the weights that belong to the duals.
+    `exact` are the weights that belong to the duals. They are returned, too, and where they are not
+    known yet, they are rebuilt in the same reading of the rows.
     """
     squares = 0.5 * float(np.vdot(wide := weights.astype(np.float64), wide))
-    losses = sums_of_losses(loss, problem, duals, wide, scales, scratch)
+    if exact is None:
+        exact = np.zeros(problem.shape)
+        losses = sums_of_losses(loss, problem, duals, wide, scales, scratch, rebuilt=exact)
+    else:
+        losses = sums_of_losses(loss, problem, duals, wide, scales, scratch)
     best = int(np.argmin(scales**2 * squares + losses))
     primal = squares + float(losses[0])
     if best > 0:
@@ -115,15 +120,26 @@ def certify(
             f"The duality gap is negative: primal {primal!r} is below dual {dual!r}. This is a bug "
             "in topksvm; please report it with the data."
         )
-    return certificate, weights
+    return certificate, weights, exact
 
 
 def sums_of_losses(
-    loss: Any, problem: Any, duals: Any, weights: Floats, scales: Floats, scratch: Any
+    loss: Any,
+    problem: Any,
+    duals: Any,
+    weights: Floats,
+    scales: Floats,
+    scratch: Any,
+    rebuilt: Floats | None = None,
 ) -> Floats:
-    """Return the weighted sum of the losses for each of `scales` times the weights."""
+    """Return the weighted sum of the losses for each of `scales` times the weights.
+
+    Add ``sum_i a_i x_i'`` to `rebuilt`, if it is there.
+    """
     totals = np.zeros(scales.size)
-    for rows, examples, _ in problem.pieces(duals):
+    for rows, examples, part in problem.pieces(duals):
+        if rebuilt is not None:
+            sum_outer_products(rows, examples, part, rebuilt)
         if isinstance(rows, DenseRows):
             _add_losses_dense(loss, rows, examples, weights, scales, totals, scratch)
         else:

@@ -222,10 +222,9 @@ class SDCA(Run):
         """
         problem = self.problem
         with self._timed("certificates"):
-            exact = rebuild_weights(problem, self.duals)
-            self.weights[...] = exact
-            model = (exact if average is None else average).astype(problem.dtype)
-            certificate, model = certify(
+            exact = rebuild_weights(problem, self.duals) if average is None else None
+            model = np.array(exact if average is None else average, problem.dtype)
+            certificate, model, self.weights[...] = certify(
                 self.loss, problem, self.duals, model, exact, self.wide_scratch, scales
             )
         self.dual = certificate.dual
