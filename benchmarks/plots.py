@@ -73,30 +73,31 @@ def _plain(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def _name(race: Race) -> str:
+    name = f"{race.data}, {race.objective or 'top-5'}"
+    name += f", C = {race.C:g}" if race.objective else ""
+    return name + (f", {race.threads} threads" if race.threads > 1 else "")
+
+
 def draw_ratios(races: list[Race], accuracies: list[Race]) -> Any:
-    """Return a figure with a bar per problem: the time of the fastest peer over ours."""
+    """Return a figure with a bar per problem: the time of the fastest peer over ours.
+
+    Where no peer arrived, the bar is a bound, and pale; where it would be below 1, it says nothing.
+    """
     from matplotlib.figure import Figure
 
-    bars = [
-        (
-            f"{race.data}, {race.objective or 'top-5'}"
-            + (f", C = {race.C:g}" if race.objective else "")
-            + (f", {race.threads} threads" if race.threads > 1 else ""),
-            race.ratio,
-        )
-        for race in (*races, *accuracies)
-        if race.ratio is not None
-    ]
-    figure = Figure(figsize=(7, 0.24 * len(bars) + 1), layout="constrained")
+    shown = [race for race in (*races, *accuracies) if race.ratio is not None or race.is_ahead]
+    names = [_name(race) for race in shown][::-1]
+    values = [race.ratio or race.least_ratio or 1.0 for race in shown][::-1]
+    figure = Figure(figsize=(7, 0.24 * len(shown) + 1), layout="constrained")
     axis = figure.subplots()
-    names = [name for name, _ in bars][::-1]
-    values = [value or 1.0 for _, value in bars][::-1]
-    shades = [COLOURS[1] if value > 1 else COLOURS[0] for value in values]
     # Bars start at 1, where both take as long.
-    axis.barh(names, [value - 1 for value in values], left=1, color=shades)
+    bars = axis.barh(names, [value - 1 for value in values], left=1)
+    for bar, race, value in zip(bars, shown[::-1], values, strict=True):
+        bar.set(color=COLOURS[1] if value > 1 else COLOURS[0], alpha=1 if race.ratio else 0.35)
     axis.set_xscale("log")
     axis.axvline(1, color="k", lw=0.8)
-    axis.set_xlabel("time of the fastest peer / ours")
+    axis.set_xlabel("time of the fastest peer / ours (pale: no peer arrived, at least this)")
     axis.tick_params(labelsize=8)
     _plain(axis.xaxis)
     axis.grid(axis="x", color="0.93")

@@ -79,9 +79,20 @@ class Race:
         return (tried or 0.0) / (self.ours or 1.0) if is_known else None
 
     @property
+    def has_peers(self) -> bool:
+        """Whether a peer took part."""
+        return any(not a.is_ours and (a.seconds or a.tried) for a in self.arrivals)
+
+    @property
     def is_ahead(self) -> bool:
-        """Whether ours arrived, and before every peer."""
-        return self.ours is not None and (self.ratio is None or self.ratio > 1.0)
+        """Whether ours arrived, and before every peer, as far as those were given the time."""
+        ratio = self.least_ratio if self.ratio is None else self.ratio
+        return ratio is not None and ratio > 1.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether ours arrived alone, but the peers were stopped before that time."""
+        return self.least_ratio is not None and self.least_ratio <= 1.0
 
 
 def objective_races(rows: list[Row]) -> list[Race]:

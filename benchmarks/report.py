@@ -84,19 +84,29 @@ def summary(races: list[Race], accuracies: list[Race]) -> list[str]:
         ("softmax", [r for r in races if r.objective == "softmax"]),
         ("test top-5 accuracy", accuracies),
     ):
+        group = [race for race in group if race.has_peers]
         if not group:
             continue
-        behind = [race for race in group if not race.is_ahead]
-        line = f"{name}: ahead of every peer on {len(group) - len(behind)} of {len(group)} problems"
+        ahead = [race for race in group if race.is_ahead]
+        undecided = [race for race in group if race.is_open]
+        behind = [race for race in group if not (race.is_ahead or race.is_open)]
+        line = f"{name}: ahead of every peer on {len(ahead)} of {len(group)} problems"
         if behind:
             line += "; not on " + ", ".join(map(_with_ratio, behind))
+        if undecided:
+            line += "; undecided, as the peers were stopped before our time, on "
+            line += ", ".join(map(_where, undecided))
         lines.append(line + ".")
     return lines
 
 
-def _with_ratio(race: Race) -> str:
+def _where(race: Race) -> str:
     where = race.data + (f" with C = {race.C:g}" if race.objective else "")
-    where += f" on {race.threads} threads" if race.threads > 1 else ""
+    return where + (f" on {race.threads} threads" if race.threads > 1 else "")
+
+
+def _with_ratio(race: Race) -> str:
+    where = _where(race)
     if race.ratio is None or race.best_peer is None:
         return f"{where} (not reached)"
     return f"{where} ({race.best_peer.solver} takes {race.ratio:.2g} of our time)"

@@ -110,6 +110,17 @@ def test_peers_that_never_arrive_give_a_bound(rows):
     assert race.is_ahead
     assert race.ratio is None
     assert race.least_ratio == pytest.approx(25.0)
+    slow = [{**row, "seconds": 9.0} if row["is_ours"] else row for row in kept]
+    (race,) = objective_races(slow)
+    assert not race.is_ahead
+    assert race.is_open
+    assert "undecided" in report.summary([race], [])[0]
+
+
+def test_a_race_without_peers_does_not_count(rows):
+    (race,) = objective_races([row for row in rows if row["is_ours"]])
+    assert not race.has_peers
+    assert report.summary([race], []) == []
 
 
 def test_a_value_below_a_proven_bound_is_an_alarm(rows):
