@@ -145,6 +145,8 @@ def test_ctrl_c_saves_the_model_with_its_certificate(trained, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Jobs in the background of a shell ignore it, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         # Not at the first pass: an interrupt while kernels are compiled may get lost in there.
         for _ in range(3):

@@ -162,6 +162,7 @@ def test_interruption_leaves_a_certified_model(settings, monkeypatch):
 def test_ctrl_c():
     script = """
         import os, signal, threading, warnings
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Shells may have it ignored.
         from estimators.data import objective, problem
         from topksvm import TopKLinearSVC
         X, y = problem(n=2000)

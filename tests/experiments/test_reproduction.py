@@ -346,6 +346,6 @@ def test_bad_words_are_one_line(words, message, capsys, tmp_path, monkeypatch):
 )
 def test_a_row_of_the_paper(name, value, most):
     data = load_silhouettes(SILHOUETTES)
-    row, _ = run_row(make_method(name), data, (value,), quick=True)
+    row, _ = run_row(make_method(name), data, (value,))
     (summary,) = summarise([row], [name])
     assert max(abs(summary.difference(k)) for k in GUESSES) <= most
