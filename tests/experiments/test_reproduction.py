@@ -24,7 +24,6 @@ from topksvm.experiments.reproduction import (
     published,
     reproduce,
 )
-from topksvm.experiments.reproduction._baselines import as_published
 from topksvm.experiments.reproduction._candidates import POWERS, Candidate, Method
 from topksvm.experiments.reproduction._output import shown_of
 from topksvm.experiments.reproduction._protocol import guess, run_row
@@ -191,15 +190,6 @@ def test_grids_of_a_mean_follow_the_number_of_entries():
         settings.grid_of(method, twice), np.multiply(settings.grid_of(method, data), 100.0)
     )
     assert settings.grid_of(make_method("SVM-OVA"), twice) == POWERS
-
-
-def test_two_rows_of_the_paper_end_with_its_grid():
-    method = make_method("Prec@1")
-    there = as_published(method, "caltech101-silhouettes")
-    assert (max(there.grid), there.quick_grid, there.extends) == (1e3, (1e3,), False)
-    assert "1000" in there.note
-    assert as_published(method, "quickdraw-hog") == method
-    assert as_published(make_method("Recall@3"), "caltech101-silhouettes").extends
 
 
 def test_a_matter_of_chance_is_a_mean_over_seeds():

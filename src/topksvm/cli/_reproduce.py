@@ -78,7 +78,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="small grids of parameters, and some 4000 training rows at most",
+        help="small grids; at most 4100 training rows, or ten times the classes if that is more",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: reproduce/SUBJECT")
     parser.add_argument(

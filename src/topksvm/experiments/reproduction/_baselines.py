@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,6 @@ from topksvm.baselines import NChooseK, OneVsRestSVC, SVMPerf, TopPush, WsabiePP
 from topksvm.baselines._cutting_planes import Stopping, svm_perf_path
 from topksvm.baselines._svm_perf import multiclass_reduction
 from topksvm.experiments.reproduction._candidates import (
-    POWERS,
     TOL,
     Array,
     Candidate,
@@ -39,12 +37,6 @@ EPSILON = 0.1
 
 PLANES = 500
 """Cutting planes of SVM^perf at most, for each C."""
-
-LAST_C = POWERS[-1]
-"""The end of the paper's grid."""
-
-ENDS = {"caltech101-silhouettes": ("Prec@1", "Recall@2")}
-"""Rows of the paper that are those of the last C of its grid, though a larger one is better."""
 
 PASSES = tuple(float(passes) for passes in range(2, 21, 2))
 """Passes of Wsabie++ after which the model is looked at."""
@@ -177,22 +169,6 @@ def swersky(name: str, k: str) -> Method:
         grid=grid,
         quick_grid=(3e-2, 1e-1),
         least_classes=int(k) + 1,
-    )
-
-
-def as_published(method: Method, dataset: str) -> Method:
-    """Return the method with a grid that ends where the paper's row shows that its grid did."""
-    if method.name not in ENDS.get(dataset, ()):
-        return method
-    return replace(
-        method,
-        grid=tuple(C for C in method.grid if C <= LAST_C),
-        quick_grid=(LAST_C,),
-        extends=False,
-        note=(
-            f"the grid ends at {LAST_C:g}, as the paper's does; there all columns agree, further "
-            "on, where the validation rows are better, they are up to 1.4 points apart"
-        ),
     )
 
 

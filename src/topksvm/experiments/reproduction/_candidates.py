@@ -75,7 +75,7 @@ class Method:
     The grid `extends` where the best value lies at its edge; for rows twice as long, values count
     as if they were ``4 ** scaling`` times as large, and if the parameter weighs a `mean` over
     rows and classes, with twice as many of either as if they were half as large. Data with fewer
-    than `least_classes` has no such row. The `note` stands in the table.
+    than `least_classes` has no such row.
     """
 
     name: str
@@ -88,4 +88,3 @@ class Method:
     mean: bool = False
     finish: Finish | None = None
     least_classes: int = 2
-    note: str = ""

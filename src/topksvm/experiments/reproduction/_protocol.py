@@ -79,9 +79,7 @@ def run_row(
         relative_gap=best.relative_gap,
         validation=validation,
         history=best.history,
-        note="; ".join(
-            filter(None, (best.note, method.note, _edge_note(method, best, values, quick=quick)))
-        ),
+        note="; ".join(filter(None, (best.note, _edge_note(method, best, values, quick=quick)))),
     )
     return row, guesses
 

@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from topksvm import __version__
 from topksvm._threads import thread_limit
 from topksvm.datasets import Dataset
-from topksvm.experiments.reproduction._baselines import as_published
 from topksvm.experiments.reproduction._candidates import POWERS, Method
 from topksvm.experiments.reproduction._methods import make_method
 from topksvm.experiments.reproduction._protocol import run_row
@@ -155,8 +154,7 @@ def open_store(source: Source, settings: Settings, folder: Path) -> Store:
 
 def _work(source: Source, store: Store, settings: Settings, name: str, split: int) -> Row:
     with thread_limit(1), threadpool_limits(1):
-        data = _loaded(source, split)
-        method = as_published(make_method(name), data.name)
+        method, data = make_method(name), _loaded(source, split)
         try:
             row, guesses = run_row(
                 method,
