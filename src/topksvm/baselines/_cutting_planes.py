@@ -23,15 +23,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from topksvm.baselines._labellings import PERCENT, Labelling, Measure, Truth, most_violated
+from topksvm._numba import kernel
+from topksvm.baselines._labellings import PERCENT, Labelling
 from topksvm.baselines._line_search import Line, Tangent, search_line
 from topksvm.baselines._planes import Planes
+from topksvm.baselines._reduction import Reduction
 from topksvm.solvers._certificate import Certificate
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 AHEAD = 0.1
 """How far from the best weights to the optimum of the planes the next plane is taken."""
@@ -76,64 +77,6 @@ class Solution:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Reduction:
-    """The binary problem with an entry for each row of X and each column of weights.
-
-    Entry ``i * columns + j`` has the score ``<w_j, x_i>``. With a column per class it is the
-    multiclass reduction, where ``(i, y_i)`` is positive; with one column it is a class against the
-    others. The features of the entries are never formed.
-    """
-
-    def __init__(self, X: Any, positives: NDArray[np.intp], columns: int, measure: Measure) -> None:
-        self.X = X
-        self.columns = columns
-        self.truth = Truth(positives, X.shape[0] * columns)
-        self.measure = measure
-
-    @property
-    def width(self) -> int:
-        """The number of weights."""
-        return self.columns * int(self.X.shape[1])
-
-    def scores(self, weights: Floats) -> Floats:
-        """Return the scores of all entries."""
-        scores = self.X @ weights.reshape(self.columns, -1).T
-        return np.ascontiguousarray(scores, dtype=np.float64).ravel()
-
-    def worst(self, scores: Floats) -> Labelling:
-        """Return the most violated labelling."""
-        return most_violated(scores, self.truth, self.measure)
-
-    def normal(self, labelling: Labelling) -> Floats:
-        """Return ``Psi(truth) - Psi(labelling)``."""
-        entries = np.concatenate([labelling.missed, labelling.false])
-        unit = self.truth.unit
-        signs = np.repeat([unit, -unit], [labelling.missed.size, labelling.false.size])
-        row, column = np.divmod(entries, self.columns)
-        coefficients = sp.csr_array((signs, (column, row)), (self.columns, self.X.shape[0]))
-        product = coefficients @ self.X
-        return np.asarray(product.toarray() if sp.issparse(product) else product).ravel()
-
-    def first_normal(self) -> Floats | None:
-        """Return the mean normal of labellings that miss all positives, if the measure allows them.
-
-        They predict as many negatives as there are positives, or as the measure asks for. Their
-        mean is a valid plane with the full loss, in a direction that is of use from the start.
-        """
-        truth, size = self.truth, self.measure.size
-        if not self.measure.exactly:
-            limit = min if self.measure.recall else max
-            size = limit(size, truth.positives.size)
-        if size > truth.n_negatives:
-            return None
-        signs = truth.unit * np.where(truth.is_negative, -size / truth.n_negatives, 1.0)
-        return np.asarray(signs.reshape(-1, self.columns).T @ self.X).ravel()
-
-    def risk(self, weights: Floats) -> float:
-        """Return the largest violation; that of the truth is 0."""
-        return max(0.0, self.worst(self.scores(weights)).violation)
-
-
 def svm_perf_path(
     reduction: Reduction, Cs: Iterable[float], stopping: Stopping
 ) -> Iterator[Solution]:
@@ -142,10 +85,10 @@ def svm_perf_path(
     A plane does not depend on `C`, so a path needs few more than its last point alone. Ascending
     `Cs` are best: the multipliers of the last stay feasible.
     """
-    planes = Planes(reduction.width)
+    planes = Planes(reduction.width, reduction.dtype)
     if (normal := reduction.first_normal()) is not None:
         planes.add(normal, PERCENT)
-    best = _Point.zero(reduction)
+    best = _Point.at(reduction, np.zeros(reduction.width))
     for C in Cs:
         solution, best = _solve(reduction, planes, best, float(C), stopping)
         yield solution
@@ -160,9 +103,10 @@ class _Point:
     labelling: Labelling
 
     @classmethod
-    def zero(cls, reduction: Reduction) -> _Point:
-        scores = np.zeros(reduction.truth.is_negative.size)
-        return cls(np.zeros(reduction.width), scores, reduction.worst(scores))
+    def at(cls, reduction: Reduction, weights: Floats) -> _Point:
+        """Return the point, anew from the data in float64."""
+        scores = reduction.exact_scores(weights)
+        return cls(weights, scores.astype(reduction.dtype, copy=False), reduction.worst(scores))
 
     def primal(self, C: float) -> float:
         return 0.5 * float(self.weights @ self.weights) + C * max(0.0, self.labelling.violation)
@@ -193,14 +137,20 @@ def _solve(
                 "planes": planes.count,
             }
         )
-        if stopping.met(certificate, C) or iteration == stopping.max_iter:
-            break
+        is_last = iteration == stopping.max_iter
+        if is_last or stopping.met(certificate, C):
+            # Scores are summed up along the lines, so rounding may have crept in.
+            best = _Point.at(reduction, best.weights)
+            certificate = Certificate(best.primal(C), lower)
+            if is_last or stopping.met(certificate, C):
+                break
         if not _add_plane(reduction, planes, best, scores):
             # The planes are exact here, so the gap is that of the inner solutions.
             finer *= 0.01
             if finer < FINEST:
+                best = _Point.at(reduction, best.weights)
+                certificate = Certificate(best.primal(C), lower)
                 break
-    certificate = certify(reduction, best.weights, C, lower)
     return Solution(
         C,
         best.weights.reshape(reduction.columns, -1),
@@ -212,11 +162,8 @@ def _solve(
 
 
 def certify(reduction: Reduction, weights: Floats, C: float, dual: float) -> Certificate:
-    """Return the certificate of the weights, anew from the data.
-
-    During training scores are summed up along the lines, so rounding may have crept in.
-    """
-    return Certificate(0.5 * float(weights @ weights) + C * reduction.risk(weights), dual)
+    """Return the certificate of the weights, anew from the data in float64."""
+    return Certificate(_Point.at(reduction, weights).primal(C), dual)
 
 
 def _towards(
@@ -229,7 +176,7 @@ def _towards(
     tol: float,
 ) -> tuple[_Point, float]:
     """Return the best point found between `best` and `weights`, and how far it is."""
-    direction, change = weights - best.weights, scores - best.scores
+    direction, trial = weights - best.weights, np.empty_like(scores)
     line = Line(
         0.5 * float(best.weights @ best.weights),
         float(best.weights @ direction),
@@ -242,24 +189,30 @@ def _towards(
         labellings[at] = labelling
         if labelling.violation <= 0.0:
             return Tangent(at, 0.0, 0.0)
-        return Tangent(at, labelling.violation, -reduction.truth.margin(labelling, change))
+        margins = [reduction.truth.margin(labelling, ends) for ends in (best.scores, scores)]
+        return Tangent(at, labelling.violation, margins[0] - margins[1])
 
     def risk(at: float) -> Tangent:
-        return tangent(at, reduction.worst(best.scores + at * change))
+        return tangent(at, reduction.worst(_between(trial, best.scores, scores, at)))
 
     found = search_line(line, tangent(0.0, best.labelling), risk, step, tol)
     if found == 0.0:
         return best, step
-    return _Point(
-        best.weights + found * direction, best.scores + found * change, labellings[found]
-    ), found
+    there = _between(trial, best.scores, scores, found)
+    return _Point(best.weights + found * direction, there, labellings[found]), found
+
+
+def _between(out: Floats, first: Floats, second: Floats, share: float) -> Floats:
+    """Return `first`, plus a share of the way to `second`, in `out`."""
+    mix(out, first, second, out.dtype.type(share))
+    return out
 
 
 def _add_plane(reduction: Reduction, planes: Planes, best: _Point, scores: Floats) -> bool:
     """Add a plane that the optimum of the planes violates; return False if there is none."""
-    slack = planes.slack()
+    slack, trial = planes.slack(), np.empty_like(scores)
     for share in (AHEAD, 1.0):
-        labelling = reduction.worst((1.0 - share) * best.scores + share * scores)
+        labelling = reduction.worst(_between(trial, best.scores, scores, share))
         # Below rounding the plane is there already, and the same step would be made for ever.
         if labelling.loss - reduction.truth.margin(labelling, scores) > slack + 1e-13 * (
             1.0 + abs(slack)
@@ -267,3 +220,10 @@ def _add_plane(reduction: Reduction, planes: Planes, best: _Point, scores: Float
             planes.add(reduction.normal(labelling), labelling.loss)
             return True
     return False
+
+
+@kernel
+def mix(out, first, second, share):
+    """Set ``out = first + share (second - first)``."""
+    for entry in range(out.size):
+        out[entry] = first[entry] + share * (second[entry] - first[entry])

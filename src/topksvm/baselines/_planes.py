@@ -12,34 +12,40 @@ the optimum of the full problem.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._numba import kernel
+from topksvm._numba import kernel, summing_kernel
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 OLD = 50
 """Solutions in which a plane may be unused before it is dropped, as in SVM^struct."""
 MAX_STEPS = 200_000
 """The most steps in one solution; with fewer planes than 1000 not met by far."""
+BLOCK = 2048
+"""Weights that are summed up at a time, in the fastest cache."""
 
 
 class Planes:
     """The planes kept, with their Gram matrix and multipliers.
 
-    Memory: ``8 * width`` bytes per plane. Unused ones are dropped, so there are seldom more than
+    Memory: ``width`` numbers per plane. Unused ones are dropped, so there are seldom more than
     a few hundred.
 
     Parameters
     ----------
     width : int
         The number of weights.
+    dtype : dtype
+        In which normals are kept; sums over them are in float64.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, dtype: Any = np.float64) -> None:
         self.count = 1
-        self._normals = np.zeros((4, width))
+        self._normals = np.zeros((4, width), dtype)
         self._gram = np.zeros((4, 4))
         self._losses = np.zeros(4)
         self._alphas = np.zeros(4)
@@ -57,7 +63,7 @@ class Planes:
         new = self.count
         self.count += 1
         self._normals[new] = normal
-        self._gram[new, : self.count] = self._normals[: self.count] @ normal
+        fill_products(self._gram[new], self._normals[: self.count])
         self._gram[: self.count, new] = self._gram[new, : self.count]
         self._losses[new], self._alphas[new], self._ages[new] = loss, 0.0, 0
 
@@ -76,17 +82,21 @@ class Planes:
 
     def weights(self) -> Floats:
         """Return ``sum_t alpha_t g_t``."""
-        used = np.flatnonzero(self.alphas > 0)
-        if 2 * used.size > self.count:
-            return self.alphas @ self._normals[: self.count]
         weights = np.zeros(self._normals.shape[1])
-        for t in used:
-            weights += self._alphas[t] * self._normals[t]
+        add_combination(weights, self.alphas, self._normals, np.int64(BLOCK))
         return weights
 
     def dual(self, weights: Floats) -> float:
-        """Return the dual value, given the weights that belong to the multipliers."""
-        return float(self._losses[: self.count] @ self.alphas) - 0.5 * float(weights @ weights)
+        """Return the dual value, given the weights that belong to the multipliers.
+
+        Normals kept in float32 differ from those of the labellings by rounding, and the value is
+        the least that it can be.
+        """
+        norm = float(np.sqrt(weights @ weights))
+        if self._normals.dtype == np.float32:
+            lengths = np.sqrt(np.diagonal(self._gram)[: self.count])
+            norm += float(np.finfo(np.float32).eps) * float(self.alphas @ lengths)
+        return float(self._losses[: self.count] @ self.alphas) - 0.5 * norm**2
 
     def slack(self) -> float:
         """Return the largest bound on the risk by a plane at the weights of the multipliers."""
@@ -122,6 +132,28 @@ class Planes:
         for values in (self._losses, self._alphas, self._ages):
             values[: left.size] = values[left]
         self.count = left.size
+
+
+@summing_kernel
+def fill_products(products, normals):
+    """Set the products of the last normal with all."""
+    last = normals[normals.shape[0] - 1]
+    for t in range(normals.shape[0]):
+        total = 0.0
+        for f in range(last.size):
+            total += np.float64(normals[t, f]) * np.float64(last[f])
+        products[t] = total
+
+
+@kernel
+def add_combination(weights, alphas, normals, block):
+    """Add ``sum_t alpha_t g_t``."""
+    for begin in range(0, weights.size, block):
+        end = min(begin + block, weights.size)
+        for t in range(alphas.size):
+            if alphas[t] != 0.0:
+                for f in range(begin, end):
+                    weights[f] += alphas[t] * normals[t, f]
 
 
 @kernel

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from topksvm.baselines import NChooseK, OneVsRestSVC, SVMPerf, TopPush, WsabiePP
@@ -102,9 +101,8 @@ def svm_perf(name: str, measure: str, k: str, ova: str | None) -> Method:
         )
 
     def candidates(training: Training, Cs: Sequence[float]) -> Iterator[Candidate]:
-        X = np.asarray(training.X, dtype=np.float64)
         problem = multiclass_reduction(
-            X, training.labels, training.m, full_name, share(training), "bound"
+            training.X, training.labels, training.m, full_name, share(training), "bound"
         )
         stopping = Stopping(training.tol, EPSILON, PLANES)
         for solution in svm_perf_path(problem, sorted(Cs), stopping):
