@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from topksvm.baselines._one_vs_rest import OneVsRestSVC
+from topksvm.baselines._one_vs_rest import GROUP, OneVsRestSVC
 
 
 def data(n=90, d=5, m=3, seed=0):
@@ -91,3 +91,14 @@ NO_INTERCEPT = (
 @pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_more_classes_than_are_trained_at_a_time(loss):
+    X, y = data(n=180, m=GROUP + 2)
+    model = OneVsRestSVC(0.3, loss=loss, tol=1e-8, max_iter=100_000, random_state=0).fit(X, y)
+    for c in range(GROUP + 2):
+        alone = LinearSVC(
+            loss=loss, C=0.3, tol=1e-8, max_iter=100_000, fit_intercept=False, random_state=1
+        ).fit(X, y == c)
+        np.testing.assert_allclose(model.coef_[c], alone.coef_[0], atol=1e-5)

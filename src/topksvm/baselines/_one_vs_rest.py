@@ -18,6 +18,9 @@ from topksvm.baselines._base import Baseline
 
 Array = NDArray[Any]
 
+GROUP = 16
+"""Classes that LIBLINEAR is given at a time."""
+
 JOBS: list[Any] = [
     Interval(Integral, 1, None, closed="left"),
     Interval(Integral, None, -1, closed="right"),
@@ -130,13 +133,17 @@ class OneVsRestSVC(Baseline):
         X, labels = self._start(X, y)
         weights = self._factors(labels)[labels]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        wide = X.astype(np.float64, copy=False)  # Once, as LIBLINEAR would do for each fit.
+        m = self.classes_.size
         # Processes: the random numbers of LIBLINEAR are global, so threads would mix them up.
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_binary)(self._binary(seed), X, labels == c, weights)
-            for c in range(self.classes_.size)
+            delayed(_fit_group)(
+                self._binary(seed), wide, labels, range(first, min(first + GROUP, m)), weights
+            )
+            for first in range(0, m, GROUP)
         )
-        self._store(np.stack([normal for normal, _ in fits]), X.dtype)
-        counts = np.array([count for _, count in fits])
+        self._store(np.concatenate([normals for normals, _ in fits]), X.dtype)
+        counts = np.concatenate([counts for _, counts in fits])
         self.n_iter_ = int(counts.max())
         self._warn(counts)
         return self
@@ -179,12 +186,29 @@ class OneVsRestSVC(Baseline):
             )
 
 
-def _fit_binary(
-    model: LinearSVC, X: Any, positive: NDArray[np.bool_], weights: Array
-) -> tuple[Array, int]:
-    """Return the normal vector, towards the positives, and the number of iterations."""
+def _fit_group(
+    model: LinearSVC, X: Any, labels: NDArray[np.intp], group: range, weights: Array
+) -> tuple[Array, Array]:
+    """Return the normal vectors of some classes, and the numbers of iterations.
+
+    LIBLINEAR copies X in every fit, which may take longer than the training of a class, so that of
+    several classes is one fit. All others are a class more, whose result is not needed.
+    """
+    own = np.where((labels >= group.start) & (labels < group.stop), labels, group.stop)
+    n_others = int(np.any(own == group.stop))
+    if len(group) + n_others > 2:
+        normals, count = _fit(model, X, own, weights)
+        # Only the most iterations are known: enough if no class was stopped.
+        if count < model.max_iter:
+            return normals[: len(group)], np.full(len(group), count)
+    fits = [_fit(model, X, labels == c, weights) for c in group]
+    return np.concatenate([normal for normal, _ in fits]), np.array([count for _, count in fits])
+
+
+def _fit(model: LinearSVC, X: Any, labels: Array, weights: Array) -> tuple[Array, int]:
+    """Return the normal vectors, of two classes that of the latter, and the most iterations."""
     with warnings.catch_warnings():
         # One warning for all classes is given at the end.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, positive, sample_weight=weights)
-    return model.coef_[0], int(np.max(model.n_iter_))
+        model.fit(X, labels, sample_weight=weights)
+    return model.coef_, int(np.max(model.n_iter_))
