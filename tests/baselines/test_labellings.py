@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baselines.labellings import worst_violation
-from topksvm.baselines._labellings import Measure, Truth, most_violated
+from topksvm.baselines._labellings import SAMPLE, Measure, Truth, most_violated
 
 ENTRIES = 9
 
@@ -67,3 +67,27 @@ def test_large_problem_by_all_counts(recall):
             measure = Measure(recall, size, exactly=False)
             found = most_violated(scores, Truth(np.flatnonzero(truth), 400), measure)
             assert found.violation == pytest.approx(best)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("measure", [Measure(True, 900, False), Measure(False, 9, False)])
+def test_many_entries_by_a_full_sort(measure, dtype):
+    """So many that the bound on the negatives is guessed from a sample."""
+    rng = np.random.default_rng(0)
+    n = 5 * SAMPLE
+    positives = np.sort(rng.permutation(n)[:40])
+    truth = Truth(positives, n)
+    for scale, offset in ((0.0, 0.0), (100.0, 0.0), (100.0, -300.0), (3000.0, -6000.0)):
+        scores = (scale * rng.normal(size=n) + offset).astype(dtype)
+        negative = -np.sort(-scores[truth.is_negative].astype(float))
+        gained = np.append(0.0, np.cumsum(negative))
+        lost = np.append(0.0, np.cumsum(np.sort(scores[positives].astype(float))))
+        best, b = -np.inf, np.arange(gained.size)
+        for a in range(41):
+            allowed = b[: measure.size - a + 1] if measure.recall else b[max(9 - a, 0) :]
+            loss = 1.0 - a / (40 if measure.recall else np.maximum(a + allowed, 1))
+            values = 100.0 * loss + truth.unit * (gained[allowed] - lost[40 - a])
+            best = max(best, float(values.max()))
+        found = most_violated(scores, truth, measure)
+        assert found.violation == pytest.approx(best, rel=1e-9)
+        assert found.violation == pytest.approx(found.loss - truth.margin(found, scores), rel=1e-9)

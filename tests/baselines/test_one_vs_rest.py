@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from topksvm.baselines import _one_vs_rest
 from topksvm.baselines._one_vs_rest import GROUP, OneVsRestSVC
 
 
@@ -94,7 +95,8 @@ def test_checks_of_scikit_learn(estimator, check):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_more_classes_than_are_trained_at_a_time(loss):
+def test_more_classes_than_are_trained_at_a_time(loss, monkeypatch):
+    monkeypatch.setattr(_one_vs_rest, "LARGE", 0)
     X, y = data(n=180, m=GROUP + 2)
     model = OneVsRestSVC(0.3, loss=loss, tol=1e-8, max_iter=100_000, random_state=0).fit(X, y)
     for c in range(GROUP + 2):
@@ -102,3 +104,10 @@ def test_more_classes_than_are_trained_at_a_time(loss):
             loss=loss, C=0.3, tol=1e-8, max_iter=100_000, fit_intercept=False, random_state=1
         ).fit(X, y == c)
         np.testing.assert_allclose(model.coef_[c], alone.coef_[0], atol=1e-5)
+
+
+def test_classes_trained_together_that_are_stopped(monkeypatch):
+    monkeypatch.setattr(_one_vs_rest, "LARGE", 0)
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match="3 of 3 classes, the first 0, .*max_iter = 1 "):
+        OneVsRestSVC(loss="hinge", C=100.0, max_iter=1).fit(X, y)

@@ -208,3 +208,15 @@ def test_k_counts_predictions():
     # More labellings may be violated.
     assert certificates[1].primal < certificates[2].dual
     assert certificates[2].dual <= certificates[4].primal
+
+
+def test_planes_in_float32_bound_the_exact_dual():
+    rng = np.random.default_rng(0)
+    normals, losses = rng.normal(size=(30, 50)), 3.0 + rng.normal(size=30)
+    planes = Planes(50, np.float32)
+    for normal, loss in zip(normals, losses, strict=True):
+        planes.add(normal, loss)
+    planes.solve(10.0, 1e-6)
+    weights = planes.alphas[1:] @ normals
+    exact = losses @ planes.alphas[1:] - 0.5 * weights @ weights
+    assert exact * (1 - 1e-5) <= planes.dual(planes.weights()) <= exact

@@ -30,6 +30,8 @@ PERCENT = 100.0
 """Losses are in percent, as those of SVM^perf."""
 SAMPLE = 1 << 16
 """Entries from which the scores of all are estimated, where there are many more."""
+BLOCK = 32
+"""Entries that are compared with a bound at a time."""
 
 
 class Measure(NamedTuple):
@@ -211,7 +213,7 @@ def _above_highest(scores: Floats, truth: Truth, count: int, floor: float) -> In
 
 
 def _negatives_above(scores: Floats, truth: Truth, bound: float) -> Indices:
-    found: Indices = gather_above(scores, truth.is_negative, float(bound))
+    found: Indices = gather_above(scores, truth.is_negative, scores.dtype.type(bound), BLOCK)
     return found
 
 
@@ -260,12 +262,20 @@ def _worst_counts(hits: Indices, least: Indices, core: int, gains: Floats) -> In
 
 
 @kernel
-def gather_above(scores, is_negative, bound):
+def gather_above(scores, is_negative, bound, block):
     """Return the negative entries with scores above `bound`."""
     found = np.empty(scores.size, dtype=np.intp)
     count = 0
-    for entry in range(scores.size):
-        # Without a branch, as which entries are above is hard to predict.
-        found[count] = entry
-        count += (scores[entry] > bound) & is_negative[entry]
+    for begin in range(0, scores.size, block):
+        part = scores[begin : begin + block]
+        # Most blocks have none, which vector instructions see at once.
+        hits = 0
+        for place in range(part.size):
+            hits += part[place] > bound
+        if hits == 0:
+            continue
+        for place in range(part.size):
+            # Without a branch, as which entries are above is hard to predict.
+            found[count] = begin + place
+            count += (part[place] > bound) & is_negative[begin + place]
     return found[:count].copy()

@@ -19,7 +19,9 @@ from topksvm.baselines._base import Baseline
 Array = NDArray[Any]
 
 GROUP = 16
-"""Classes that LIBLINEAR is given at a time."""
+"""Classes that LIBLINEAR is given at a time, if X is large."""
+LARGE = 1 << 23
+"""Numbers in X from which on its copies take longer than what is trained in vain."""
 
 JOBS: list[Any] = [
     Interval(Integral, 1, None, closed="left"),
@@ -134,13 +136,13 @@ class OneVsRestSVC(Baseline):
         weights = self._factors(labels)[labels]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         wide = X.astype(np.float64, copy=False)  # Once, as LIBLINEAR would do for each fit.
-        m = self.classes_.size
+        m, size = self.classes_.size, GROUP if X.size >= LARGE else 1
         # Processes: the random numbers of LIBLINEAR are global, so threads would mix them up.
         fits = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_group)(
-                self._binary(seed), wide, labels, range(first, min(first + GROUP, m)), weights
+                self._binary(seed), wide, labels, range(first, min(first + size, m)), weights
             )
-            for first in range(0, m, GROUP)
+            for first in range(0, m, size)
         )
         self._store(np.concatenate([normals for normals, _ in fits]), X.dtype)
         counts = np.concatenate([counts for _, counts in fits])
@@ -192,7 +194,8 @@ def _fit_group(
     """Return the normal vectors of some classes, and the numbers of iterations.
 
     LIBLINEAR copies X in every fit, which may take longer than the training of a class, so that of
-    several classes is one fit. All others are a class more, whose result is not needed.
+    several classes is one fit. All others are a class more, whose result is not needed. Where a
+    class is stopped by the number of iterations, each is trained again, to tell which.
     """
     own = np.where((labels >= group.start) & (labels < group.stop), labels, group.stop)
     n_others = int(np.any(own == group.stop))

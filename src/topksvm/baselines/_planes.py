@@ -139,9 +139,9 @@ def fill_products(products, normals):
     """Set the products of the last normal with all."""
     last = normals[normals.shape[0] - 1]
     for t in range(normals.shape[0]):
-        total = 0.0
+        normal, total = normals[t], 0.0
         for f in range(last.size):
-            total += np.float64(normals[t, f]) * np.float64(last[f])
+            total += np.float64(normal[f]) * np.float64(last[f])
         products[t] = total
 
 
@@ -149,11 +149,12 @@ def fill_products(products, normals):
 def add_combination(weights, alphas, normals, block):
     """Add ``sum_t alpha_t g_t``."""
     for begin in range(0, weights.size, block):
-        end = min(begin + block, weights.size)
+        part = weights[begin : begin + block]
         for t in range(alphas.size):
             if alphas[t] != 0.0:
-                for f in range(begin, end):
-                    weights[f] += alphas[t] * normals[t, f]
+                alpha, normal = alphas[t], normals[t, begin : begin + block]
+                for f in range(part.size):
+                    part[f] += alpha * normal[f]
 
 
 @kernel
