@@ -67,22 +67,19 @@ def _likeness(method: Method, data: Dataset) -> float:
 class Source:
     """Where a data set comes from; each process loads it once for itself.
 
-    For a quick look it is thinned to `rows_per_class` training rows, on average, and not less than
-    the silhouettes have in all.
+    Larger sets are thinned to `rows` training rows.
     """
 
     load: Callable[..., Dataset]
     arguments: tuple[tuple[str, Any], ...] = ()
     splits: int = 1
-    rows_per_class: int | None = None
+    rows: int | None = None
 
     def split(self, number: int) -> Dataset:
         """Return one split of the data."""
         extra = {"split": number + 1} if self.splits > 1 else {}
         data = self.load(**dict(self.arguments), **extra)
-        if self.rows_per_class is None:
-            return data
-        return thinned(data, max(SILHOUETTE_ROWS, self.rows_per_class * data.n_classes))
+        return data if self.rows is None else thinned(data, self.rows)
 
 
 def thinned(data: Dataset, rows: int) -> Dataset:
