@@ -19,6 +19,11 @@ class Done:
     def release(self):
         """Nothing is kept."""
 
+    def add_done_callback(self, callback):
+        """Call back at once, or never."""
+        if not isinstance(self.error, TimeoutError):
+            callback(self)
+
     def result(self, timeout=None):  # noqa: ARG002
         if self.error is not None:
             raise self.error

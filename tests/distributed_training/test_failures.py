@@ -14,9 +14,12 @@ import pytest
 from solvers.cases import make_data, make_objective
 
 from topksvm.distributed import DaskTopKLinearSVC, _estimator, _tasks, _team
+from topksvm.distributed._workers import Workers
 
 da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
 from dask.distributed import Client, LocalCluster, Worker  # noqa: E402
+
+from distributed_training.immediate import Done, ImmediateClient  # noqa: E402
 
 
 @pytest.fixture
@@ -77,30 +80,9 @@ def shards_on(client):
     return {worker for worker, n in client.run(lambda: len(_tasks._SHARDS)).items() if n}
 
 
-def test_a_worker_is_killed_and_its_shard_goes_on_from_the_snapshot(client, teams, monkeypatch):
-    """On the other worker, and then on the new one."""
-    found = []
-
-    def look(number):
-        if number > 12 and not found:
-            client.wait_for_workers(2)
-            found.append(number)
-        elif len(found) == 1 and number > found[0] + 2:
-            found.append(shards_on(client))
-
-    model = fit_and_kill(client, teams, monkeypatch, at_round=7, look=look)
-    (place,) = lost_in(model)
-    history = model.history_
-    assert history[place]["n_lost"] == 1
-    assert history[place]["dual"] > 0.9 * history[place - 1]["dual"]
-    (team,) = teams
-    assert team.first_homes[0] not in team.homes
-    assert found[1] == set(team.homes) == set(client.nthreads())
-
-
 @contextmanager
 def another_worker(client):
-    """A third worker, in a thread of this process, which is quick to start."""
+    """One more worker, in a thread of this process, which is quick to start."""
 
     async def start():
         return await Worker(client.scheduler.address, nthreads=1)
@@ -112,8 +94,32 @@ def another_worker(client):
         client.sync(worker.close)
 
 
+def test_a_worker_is_killed_and_its_shard_goes_on_from_the_snapshot(
+    mortal_client, teams, monkeypatch
+):
+    """On the other worker, and then on a new one."""
+    client, found = mortal_client, []
+    with ExitStack() as stack:
+
+        def look(number):
+            if number > 12 and not found:
+                stack.enter_context(another_worker(client))
+                found.append(number)
+            elif len(found) == 1 and number > found[0] + 2:
+                found.extend([shards_on(client), set(client.nthreads())])
+
+        model = fit_and_kill(client, teams, monkeypatch, at_round=7, look=look)
+    (place,) = lost_in(model)
+    history = model.history_
+    assert history[place]["n_lost"] == 1
+    assert history[place]["dual"] > 0.9 * history[place - 1]["dual"]
+    (team,) = teams
+    assert team.first_homes[0] not in team.homes
+    assert len(found[1]) == 2
+    assert found[1] == found[2] == set(team.homes)
+
+
 def test_a_worker_that_joins_without_a_loss_is_used(client, teams, monkeypatch):
-    client.wait_for_workers(2)
     found = []
     with ExitStack() as stack:
 
@@ -133,11 +139,25 @@ def test_a_worker_that_joins_without_a_loss_is_used(client, teams, monkeypatch):
     assert all(later >= dual * (1 - 1e-12) for dual, later in pairwise(duals))
 
 
-def test_all_workers_are_killed_and_nothing_was_kept(client, teams, monkeypatch):
+@pytest.mark.parametrize("n_new", [1, 2])
+def test_all_workers_are_killed_and_nothing_was_kept(mortal_client, teams, monkeypatch, n_new):
     """New ones come up, are used, and the fit starts from zero."""
-    client.wait_for_workers(2)
+    client = mortal_client
     monkeypatch.setattr(_team, "SNAPSHOT_BYTES", 0)
-    model = fit_and_kill(client, teams, monkeypatch, at_round=3, n_killed=2)
+    with ExitStack() as stack:
+
+        def renew():
+            for _ in range(n_new):
+                stack.enter_context(another_worker(client))
+
+        later = threading.Timer(2.0, renew)
+
+        def look(number):
+            if number == 3:
+                later.start()
+
+        model = fit_and_kill(client, teams, monkeypatch, at_round=3, n_killed=2, look=look)
+        later.join()
     assert sum(line["n_lost"] for line in model.history_) == 2
     (team,) = teams
     assert not set(team.first_homes) & set(team.homes)
@@ -154,7 +174,6 @@ def workers_are_empty(client, seconds=10.0):
 
 
 def test_nothing_stays_on_the_workers(client):
-    client.wait_for_workers(2)
     X, y = make_data(60, 5, 7)
     DaskTopKLinearSVC(C=0.01).fit(da.from_array(X, chunks=(20, -1)), y)
     assert workers_are_empty(client)
@@ -183,3 +202,21 @@ def test_no_client(monkeypatch):
     monkeypatch.setattr(dask.distributed, "get_client", no_client)
     with pytest.raises(ValueError, match="There is no Dask client; make one before fit"):
         DaskTopKLinearSVC().fit(da.zeros((5, 2)), da.zeros(5))
+
+
+class SlowToFetch(Done):
+    """A future whose result is there, but takes a second to fetch."""
+
+    interruptions = 0
+
+    def result(self, timeout=None):
+        if timeout is not None and timeout < 1.0:
+            self.interruptions += 1
+            assert self.interruptions < 5
+            raise TimeoutError
+        return super().result()
+
+
+def test_fetching_a_result_is_not_interrupted_to_look_after_the_workers():
+    workers = Workers(ImmediateClient(a=1), "fit")
+    assert workers.result(SlowToFetch(7), ["a"]) == 7

@@ -77,6 +77,19 @@ def test_groups_leave_out_what_the_classes_do_not_allow(tmp_path, capsys):
     assert done == table - {"top-20-SVM-alpha", "top-20-SVM-beta"}
 
 
+def test_fewer_rows_than_classes(tmp_path, capsys):
+    write_features(tmp_path)
+    error = error_of([*words(tmp_path, "top-1-SVM-alpha"), "--rows", "11"], capsys)
+    assert "--rows 11 is not possible: there are 12 classes" in error
+
+
+def test_rows_are_the_most_to_train_on(tmp_path, capsys):
+    write_features(tmp_path)
+    for rows, used in ((["--rows", "96"], 96), (["--rows", "999"], 240), ([], 240)):
+        assert main([*words(tmp_path, "top-1-SVM-alpha"), *rows]) == 0
+        assert f"indoor67: {used} training rows" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "name", ["top-0-SVM-alpha", "Swersky-Top-0", "Recall@0", "Wsabie++ dim=0 queue=0"]
 )
@@ -90,6 +103,7 @@ def test_zero_guesses_are_no_method(name):
     [
         ["--methods", "softmax"],
         ["--quick"],
+        ["--rows", "99"],
         ["--jobs", "1"],
         ["--data", "x.mat"],
         ["--features", "x"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import CancelledError
@@ -16,7 +17,7 @@ POLL = 0.5
 """Seconds between two looks at which workers there are."""
 
 PATIENCE = 60.0
-"""Seconds to wait for a worker if there is none."""
+"""Seconds to wait for a worker if there is none, or for a result that is there."""
 
 
 class WorkersLostError(RuntimeError):
@@ -70,19 +71,24 @@ class Workers:
     def result(self, future: Any, needed: Collection[str]) -> Any:
         """Return the result, unless it can never be had, since one of the `needed` is gone.
 
-        Tasks that are tied to a worker that is gone would wait for it for ever.
+        Tasks that are tied to a worker that is gone would wait for it for ever. Looking after the
+        workers now and then must not interrupt Dask while it fetches the result: it would begin
+        anew each time, and on a slow connection never come to an end.
         """
         distributed = import_dask().distributed
+        has_ended = threading.Event()
+        future.add_done_callback(lambda _: has_ended.set())
         while True:
-            try:
-                return future.result(timeout=POLL)
-            except TimeoutError:
-                if future.status == "error":
-                    raise
-                if not set(needed) <= set(self.threads()):
-                    raise WorkersLostError from None
-            except (ShardLostError, distributed.KilledWorker, CancelledError) as error:
-                raise WorkersLostError from error
+            if has_ended.wait(POLL):
+                try:
+                    return future.result(timeout=PATIENCE)
+                except TimeoutError:
+                    if future.status == "error":
+                        raise
+                except (ShardLostError, distributed.KilledWorker, CancelledError) as error:
+                    raise WorkersLostError from error
+            if not set(needed) <= set(self.threads()):
+                raise WorkersLostError
 
     def settle(self, futures: Sequence[Any]) -> None:
         """Wait until the tasks have ended, however they do, but not for long."""
