@@ -190,7 +190,7 @@ class SDCA(Run):
         Examples whose step gains less than `least` are left alone until the next full pass.
         """
         self.is_certified = False
-        order = self.rng.permutation(self.members)
+        order = self.rng.permutation(self.members[~self.candidates.idle[self.members]])
         sums = np.zeros(2)
 
         def work(index: Indices, sums: Floats) -> int:
