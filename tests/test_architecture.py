@@ -18,6 +18,7 @@ LAYERS = {
     "_files": 0,
     "_matplotlib": 0,
     "_numba": 0,
+    "_scores_and_labels": 0,
     "_threads": 0,
     "metrics": 0,
     "projections": 1,

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from topksvm._matplotlib import BRIGHT, import_pyplot
-from topksvm.metrics import _check_k, _scores_of, topk_accuracy
+from topksvm._scores_and_labels import check_k
+from topksvm.metrics import _scores_of, topk_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -248,7 +249,7 @@ def plot_topk_curve(
     named = models if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
         raise ValueError("models is empty; at least one fitted classifier is required.")
-    wanted = [_check_k(k) for k in (ks if isinstance(ks, Iterable) else [ks])]
+    wanted = [check_k(k) for k in (ks if isinstance(ks, Iterable) else [ks])]
     curves = {str(name): _curve(model, X, y, wanted) for name, model in named.items()}
 
     ax = _new_axes() if ax is None else ax
