@@ -20,7 +20,7 @@ LAYERS = {
     "_numba": 0,
     "_scores_and_labels": 0,
     "_threads": 0,
-    "metrics": 0,
+    "metrics": 1,
     "projections": 1,
     "losses": 2,
     "solvers": 3,
