@@ -170,6 +170,7 @@ def _add_losses_dense(
 def add_losses(loss, first, scores, examples, scales, totals, scratch):
     """Add the weighted losses of the examples from `first` on at each scale of their `scores`."""
     scores, examples, scratch = borrow(scores), borrow(examples), borrow(scratch)
+    scales, totals = borrow(scales), borrow(totals)
     for b in range(scores.shape[0]):
         add_loss(loss, first + b, scores[b], examples, scales, totals, scratch)
 
@@ -194,6 +195,7 @@ def add_loss(loss, i, scores, examples, scales, totals, scratch):
 def add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch):
     """Add the weighted losses of all examples, sparse rows, at each scale of the weights."""
     rows, examples, scratch = borrow(rows), borrow(examples), borrow(scratch)
+    scales, totals = borrow(scales), borrow(totals)
     scores = np.empty(weights.shape[1])
     for i in range(examples.labels.size):
         if examples.C[i] != 0.0:

@@ -40,9 +40,10 @@ def with_room(duals: Duals, room: int) -> Duals:
     """Return `duals` with room for at least `room` more entries, in a new log if need be."""
     if duals.used[0] + room <= duals.classes.size:
         return duals
-    live = int(duals.count.sum())
-    # Half as much again as is in use, so that the copies stay a small part of the work.
-    fresh = empty_duals(duals.start.size, live + room + live // 2)
+    live, n = int(duals.count.sum()), duals.start.size
+    # Half as much again as is in use, so that the copies, which look at every example, stay a small
+    # part of the work.
+    fresh = empty_duals(n, live + room + max(live // 2, n))
     copy_live(duals, fresh)
     return fresh
 
