@@ -31,7 +31,7 @@ demo: setup ## see what it does
 
 # Two processes with one thread each; a file's tests stay together, as they share compiled kernels.
 test: setup ## run the whole test suite
-	OMP_NUM_THREADS=1 TOPKSVM_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 TOPKSVM_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup ## check style and types
 	$(BIN)/ruff check .
