@@ -41,8 +41,8 @@ def with_room(duals: Duals, room: int) -> Duals:
     if duals.used[0] + room <= duals.classes.size:
         return duals
     live, n = int(duals.count.sum()), duals.start.size
-    # Half as much again as is in use, so that the copies, which look at every example, stay a small
-    # part of the work.
+    # Half as much again as is in use, or one for each example if that is more: a copy looks at
+    # every example, and should stay a small part of the work.
     fresh = empty_duals(n, live + room + max(live // 2, n))
     copy_live(duals, fresh)
     return fresh

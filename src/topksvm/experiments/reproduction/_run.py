@@ -79,6 +79,10 @@ class Source:
         """Return one split of the data."""
         extra = {"split": number + 1} if self.splits > 1 else {}
         data = self.load(**dict(self.arguments), **extra)
+        return self.thin(data)
+
+    def thin(self, data: Dataset) -> Dataset:
+        """Return the data with at most `rows` training rows."""
         return data if self.rows is None else thinned(data, self.rows)
 
 
