@@ -133,6 +133,28 @@ def test_path_shares_planes(measure, k):
     assert path[-1].n_iter < alone.n_iter
 
 
+@pytest.mark.parametrize(("measure", "k"), MEASURES)
+def test_zero_weights_are_never_the_model(measure, k):
+    """No line leads down from 0 at first, so that 0 is within the tolerance; yet it ranks nothing.
+
+    With few features and many examples the planes must find the steepest way first.
+    """
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 5
+    X = rng.normal(size=(400, 6)) + 0.5 * np.eye(5, 6)[y]
+    model = SVMPerf(measure, k=k, C=1e-4).fit(X, y)
+    assert model.certificate_.relative_gap <= 1e-3
+    assert model.score(X, y) > 0.25
+    reduction = multiclass_reduction(X, y, 5, measure, k, "bound")
+    (first,) = svm_perf_path(reduction, [1e-4], Stopping(1e-3))
+    assert not first.has_descended
+    assert first.converged
+    (last,) = svm_perf_path(reduction, [1e3], Stopping(1e-3, max_iter=1))
+    assert not last.has_descended
+    assert not last.converged
+    assert last.weights.any()
+
+
 @parametrize_with_checks(
     [SVMPerf(max_iter=200), SVMPerf("precision", reduction="ovr", max_iter=200)]
 )

@@ -141,6 +141,31 @@ def test_grid_grows_where_the_best_is_at_its_edge():
     assert [value for value, _ in seen] == pytest.approx([1.0, 10.0, 100.0, 1000.0, 1e4, 1e5][:4])
 
 
+def test_grid_grows_where_hopeless_values_are_left_out():
+    data, seen = corners(), []
+
+    def candidates(training, values):  # noqa: ARG001
+        seen.extend(values)
+        yield Candidate(min(values), weights_right_for(data, 3))  # All larger ones are hopeless.
+
+    row, _ = run_row(Method("fake", candidates), data, (1.0, 10.0, 100.0))
+    assert seen == pytest.approx([1.0, 10.0, 100.0, 0.1, 0.01, 0.001])
+    assert row.value == pytest.approx(0.001)
+    assert len(row.validation) == 4
+
+
+def test_more_rows_leave_less_to_chance():
+    method = make_method("Wsabie++ dim=m queue=0")
+    data = corners()
+    row, _ = run_row(method, data, (1.0,))
+    assert row.note.startswith("mean of 10 seeds")
+    many = replace(
+        data, X_train=np.tile(data.X_train, (3000, 1)), y_train=np.tile(np.arange(8), 3000)
+    )
+    row, _ = run_row(method, many, (1.0,))
+    assert row.note.startswith("mean of 2 seeds")
+
+
 def test_quick_runs_and_fixed_grids_do_not_grow():
     data = corners()
     for options, quick in (({}, True), ({"extends": False}, False)):

@@ -9,6 +9,10 @@ Planes from below approximate ``R`` (Joachims, Finley, Yu 2009). As in OCAS (Fra
 fall, and the next plane is taken near the new best weights, which saves most of the iterations.
 Along the line scores are linear, so a trial there costs a sort and no product with the data.
 
+No line may lead down from the start, where all weights are 0, although the optimum lies elsewhere:
+the planes must first tell the steepest way. Zero may be within the tolerance then, but it ranks
+nothing, so the model is the optimum of the planes, as it is in SVM^perf, and must be so, too.
+
 References
 ----------
 T. Joachims, T. Finley, C.-N. Yu, "Cutting-Plane Training of Structural SVMs", Machine Learning
@@ -67,13 +71,17 @@ class Stopping:
 
 @dataclass
 class Solution:
-    """Weights of shape ``(columns, d)`` for one `C`, and what is known about them."""
+    """Weights of shape ``(columns, d)`` for one `C`, and what is known about them.
+
+    `has_descended` tells whether any weights were found whose objective is below that of 0.
+    """
 
     C: float
     weights: Floats
     certificate: Certificate
     n_iter: int
     converged: bool
+    has_descended: bool
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -108,6 +116,10 @@ class _Point:
         scores = reduction.exact_scores(weights)
         return cls(weights, scores.astype(reduction.dtype, copy=False), reduction.worst(scores))
 
+    @property
+    def is_start(self) -> bool:
+        return not self.weights.any()
+
     def primal(self, C: float) -> float:
         return 0.5 * float(self.weights @ self.weights) + C * max(0.0, self.labelling.violation)
 
@@ -117,7 +129,7 @@ def _solve(
 ) -> tuple[Solution, _Point]:
     start = time.perf_counter()
     history: list[dict[str, Any]] = []
-    gap, step, lower, finer = best.primal(C), 1.0, -np.inf, 1.0
+    gap, step, lower, finer, model = best.primal(C), 1.0, -np.inf, 1.0, best
     for iteration in range(1, stopping.max_iter + 1):
         planes.solve(C, finer * QP_SHARE * gap)
         weights = planes.weights()
@@ -125,7 +137,8 @@ def _solve(
         scores = reduction.scores(weights)
         tol = finer * LINE_SHARE * gap
         best, step = _towards(reduction, best, weights, scores, C, step, tol)
-        certificate = Certificate(best.primal(C), lower)
+        model = _model(reduction, best, model, weights, scores, C)
+        certificate = Certificate(model.primal(C), lower)
         gap = certificate.gap
         history.append(
             {
@@ -140,25 +153,37 @@ def _solve(
         is_last = iteration == stopping.max_iter
         if is_last or stopping.met(certificate, C):
             # Scores are summed up along the lines, so rounding may have crept in.
-            best = _Point.at(reduction, best.weights)
-            certificate = Certificate(best.primal(C), lower)
+            model = _Point.at(reduction, model.weights)
+            certificate = Certificate(model.primal(C), lower)
+            best = best if best.is_start else model
             if is_last or stopping.met(certificate, C):
                 break
         if not _add_plane(reduction, planes, best, scores):
             # The planes are exact here, so the gap is that of the inner solutions.
             finer *= 0.01
             if finer < FINEST:
-                best = _Point.at(reduction, best.weights)
-                certificate = Certificate(best.primal(C), lower)
+                model = _Point.at(reduction, model.weights)
+                certificate = Certificate(model.primal(C), lower)
                 break
     return Solution(
         C,
-        best.weights.reshape(reduction.columns, -1),
+        model.weights.reshape(reduction.columns, -1),
         certificate,
         iteration,
         stopping.met(certificate, C),
+        not best.is_start,
         history,
     ), best
+
+
+def _model(
+    reduction: Reduction, best: _Point, last: _Point, weights: Floats, scores: Floats, C: float
+) -> _Point:
+    """Return the best point that is not the start: of the line, or else of the planes' optima."""
+    if not best.is_start:
+        return best
+    optimum = _Point(weights, scores, reduction.worst(scores))
+    return optimum if last.is_start or optimum.primal(C) < last.primal(C) else last
 
 
 def certify(reduction: Reduction, weights: Floats, C: float, dual: float) -> Certificate:

@@ -108,6 +108,8 @@ def svm_perf(name: str, measure: str, k: str, ova: str | None) -> Method:
         for solution in svm_perf_path(problem, sorted(Cs), stopping):
             weights = solution.weights.reshape(training.m, -1)
             yield Candidate(solution.C, weights, solution.certificate.relative_gap, note=note)
+            if not (solution.converged or solution.has_descended):
+                break  # For a larger C it would take more planes still.
 
     find = candidates if ova is None else _estimator(one_by_one, note)
     least = 2 if measure == "Prec" else max(2, int(k))  # Of m n entries, k n are predicted.

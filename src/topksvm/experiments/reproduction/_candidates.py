@@ -26,7 +26,11 @@ FINAL_TOL = 1e-5
 MAX_ITER = 1000
 
 REPEATS = 10
-"""Seeds of a method whose results are a matter of chance; a quick run has one."""
+"""Most seeds of a method whose results are a matter of chance; a quick run has one."""
+
+ENOUGH_ROWS = 50_000
+"""Training rows after which, all seeds together, no other is tried: more data leave less to chance.
+"""
 
 POWERS = tuple(10.0**e for e in range(-5, 4))
 """The grid of the paper."""
@@ -70,8 +74,8 @@ Finish = Callable[[Training, float, float], Candidate]
 class Method:
     """A row of a table: models for values of `parameter`, and the grid to choose from.
 
-    `candidates` trains a model for each value; `finish`, if there is one, trains
-    the chosen one again, to a given gap.
+    `candidates` trains a model for each value, and may leave out hopeless ones; `finish`, if there
+    is one, trains the chosen one again, to a given gap.
     The grid `extends` where the best value lies at its edge; for rows twice as long, values count
     as if they were ``4 ** scaling`` times as large, and if the parameter weighs a `mean` over
     rows and classes, with twice as many of either as if they were half as large. Data with fewer

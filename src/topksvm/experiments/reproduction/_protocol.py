@@ -18,6 +18,7 @@ from sklearn.model_selection import train_test_split
 from topksvm.datasets import Dataset
 from topksvm.estimators._topk_mixin import best_columns
 from topksvm.experiments.reproduction._candidates import (
+    ENOUGH_ROWS,
     FINAL_TOL,
     QUICK_TOL,
     REPEATS,
@@ -64,7 +65,8 @@ def run_row(
 ) -> tuple[Row, Guesses]:
     """Return the row of one method on one split of the data, with the best of `values`."""
     start = time.perf_counter()
-    exactness = (QUICK_TOL, 1) if quick else (TOL, REPEATS)
+    seeds = min(REPEATS, max(1, ENOUGH_ROWS // len(data.y_train)))
+    exactness = (QUICK_TOL, 1) if quick else (TOL, seeds)
     whole = Training(data.X_train, data.y_train, data.n_classes, seed, *exactness)
     best, validation = _best(method, whole, data, values, extend=method.extends and not quick)
     guesses = guess(best.weights, data.X_test, data.y_test)
@@ -132,7 +134,7 @@ def _choose(
     """Return the best candidate and the validation accuracy of each value."""
     scores: dict[float, float] = {}
     best: Candidate | None = None
-    more = list(values)
+    grid, more = list(values), list(values)
     for _ in range(1 + MAX_EXTENSIONS * extend):
         for candidate in method.candidates(training, more):
             models = (candidate.weights, *candidate.replicas)
@@ -141,9 +143,10 @@ def _choose(
             if best is None or (-accuracy, candidate.value) < (-scores[best.value], best.value):
                 best = candidate
         assert best is not None
-        more = _beyond(sorted(scores), best.value)
+        more = _beyond(sorted(grid), best.value)
         if not more:
             break
+        grid += more
     assert best is not None
     return best, dict(sorted(scores.items()))
 
