@@ -60,6 +60,16 @@ def test_a_start_saves_passes():
     assert warm < 0.8 * cold
 
 
+def test_a_solution_that_a_larger_weight_leaves_as_it_is_takes_no_pass():
+    """Classes that can be separated: from some C on no dual is at its bound."""
+    X, y = np.eye(6), np.arange(6) % 3
+    first, second = topksvm.path(X, y, "topk_hinge_alpha", [10.0, 20.0], tol=1e-6).results
+    assert first.n_iter > 0
+    assert (second.n_iter, second.status) == (0, Status.SOLVED)
+    assert second.certificate.relative_gap <= 1e-6
+    check(make_objective("topk_hinge_alpha", 1, 0.0, X, y, C=20.0), second, 1e-6)
+
+
 def test_a_point_out_of_budget_is_named_and_the_path_goes_on():
     X, y = make_data(200, 5, 8)
     with pytest.warns(ConvergenceWarning) as caught:
