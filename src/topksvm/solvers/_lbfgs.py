@@ -3,6 +3,8 @@
 The gradient ``g_i`` of ``C_i phi`` at the current scores is a feasible dual point up to its sign,
 so one evaluation of the objective gives the dual objective too: with ``x_i = C_i phi'(h_i)`` and
 ``W_A = sum_i a_i x_i' = W - grad P``, ``D = sum_i dual_value(x_i) - 1/2 ||W_A||^2``.
+
+Where it pays, the minimiser works in the coordinates of :mod:`topksvm.solvers._metric`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from topksvm._numba import borrow, kernel
 from topksvm._threads import map_row_ranges
 from topksvm.losses._contract import dual_value, gradient
 from topksvm.solvers._certificate import Certificate
+from topksvm.solvers._metric import make_metric
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._rows import DenseRows
@@ -164,6 +167,7 @@ class LBFGS:
         shape = (problem.m, problem.d)
         self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
         self.shape = shape
+        self.metric = make_metric(problem)
         self.history: list[Check] = []
         self.best: tuple[Certificate, Floats] | None = None
         self.best_dual = -np.inf
@@ -177,7 +181,7 @@ class LBFGS:
         try:
             minimize(
                 self._evaluate,
-                self.start.ravel(),
+                self._coordinates(self.start),
                 jac=True,
                 method="L-BFGS-B",
                 options={
@@ -195,8 +199,15 @@ class LBFGS:
             self.status = Status.INTERRUPTED
         return self._result()
 
+    def _coordinates(self, weights: Floats) -> Floats:
+        return (weights if self.metric is None else self.metric.coordinates(weights)).ravel()
+
+    def _weights(self, flat: Floats) -> Floats:
+        coordinates = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
+        return coordinates if self.metric is None else self.metric.weights(coordinates)
+
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
-        weights = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
+        weights = self._weights(flat)
         found, grad = self.objective.evaluate(weights)
         # The best dual bound seen so far is a bound on the optimum, whatever the point.
         self.best_dual = max(self.best_dual, found.dual)
@@ -207,6 +218,8 @@ class LBFGS:
             elapsed = time.perf_counter() - self.start_time
             self.report(self.objective.n_evaluations, elapsed, certificate.relative_gap)
         self._stop_if_done(certificate, weights)
+        if self.metric is not None:
+            grad = self.metric.gradient(grad)
         return certificate.primal, grad.ravel().astype(np.float64)
 
     def _stop_if_done(self, certificate: Certificate, weights: Floats) -> None:

@@ -1,0 +1,101 @@
+"""The coordinates of L-BFGS: what they are, when they are used, and what they save."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import topksvm
+from solvers.cases import make_data
+from topksvm.losses import Softmax
+from topksvm.solvers import _lbfgs, _metric
+from topksvm.solvers._lbfgs import LBFGS
+from topksvm.solvers._metric import make_metric
+from topksvm.solvers._problem import make_problem
+
+
+def spread_problem(n=600, d=30, m=8, dtype=np.float64, bias=0.0, seed=0):
+    """Return a problem whose features differ in size and depend on one another."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % m
+    mix = rng.standard_normal((d, d)) * np.geomspace(3.0, 0.01, d)
+    X = (rng.standard_normal((n, d)) + rng.standard_normal((m, d))[y]) @ mix
+    C = rng.uniform(0.0, 2.0, n)
+    return make_problem(X.astype(dtype), y, C, m, bias)
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_curvature_is_that_of_the_definition(dtype, bias, monkeypatch):
+    monkeypatch.setattr(_metric, "ENOUGH_ROWS", 1000)
+    monkeypatch.setattr(_metric, "BLOCK_ENTRIES", 2000)  # Several blocks.
+    problem = spread_problem(dtype=dtype, bias=bias)
+    metric = make_metric(problem)
+    X = problem.rows.x.astype(np.float64)
+    X = np.column_stack([X, np.full(len(X), bias)]) if bias else X
+    expected = np.eye(X.shape[1]) + 0.1 / 8 * (X.T * problem.examples.C) @ X
+    found = metric.factor @ metric.factor.T
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_coordinates_there_and_back():
+    metric = make_metric(spread_problem())
+    W, step = np.random.default_rng(1).standard_normal((2, 8, 30))
+    np.testing.assert_allclose(metric.weights(metric.coordinates(W)), W, rtol=1e-9)
+    # The slope in a direction does not depend on the coordinates.
+    there = np.vdot(metric.gradient(W), metric.coordinates(step))
+    assert there == pytest.approx(np.vdot(W, step))
+
+
+def test_some_examples_are_enough():
+    problem = spread_problem(n=6000)
+    few, rows = make_metric(problem), problem.rows.x
+    product = few.factor @ few.factor.T
+    whole = np.eye(30) + 0.1 / 8 * (rows.T * problem.examples.C) @ rows
+    assert not np.allclose(product, whole, rtol=1e-3)
+    ratios = np.linalg.eigvals(np.linalg.solve(whole, product)).real
+    assert 0.3 < ratios.min() <= ratios.max() < 3.0
+
+
+def test_only_where_it_pays():
+    assert make_metric(spread_problem(n=120)) is not None
+    assert make_metric(spread_problem(n=119)) is None
+    dense = spread_problem()
+    sparse = sp.csr_array(dense.rows.x)
+    assert make_metric(make_problem(sparse, dense.examples.labels, dense.examples.C, 8, 0)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_of_any_size(dtype):
+    """Rounding makes no curvature indefinite, and what overflows is left alone."""
+    for size in (1e-12, 1e4, 1e9):
+        problem = spread_problem(dtype=dtype)
+        rows = (size * problem.rows.x).astype(dtype)
+        rows[:, 1] = rows[:, 0]  # Singular but for the identity.
+        scaled = make_problem(rows, problem.examples.labels, problem.examples.C, 8, 0)
+        assert np.isfinite(make_metric(scaled).inverse).all()
+    huge = np.full((400, 4), np.finfo(dtype).max, dtype)
+    with np.errstate(over="ignore"):
+        assert make_metric(make_problem(huge, np.arange(400) % 3, np.ones(400), 3, 0)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_saves_evaluations_and_ends_at_the_same_optimum(dtype, monkeypatch):
+    def run():
+        return LBFGS(Softmax(), spread_problem(dtype=dtype), **budget).run()
+
+    budget = {"tol": 1e-4, "max_iter": 2000, "max_time": np.inf}
+    with_metric = run()
+    monkeypatch.setattr(_lbfgs, "make_metric", lambda _: None)
+    without = run()
+    assert with_metric.certificate.relative_gap <= 1e-4
+    assert with_metric.n_iter < 0.6 * without.n_iter
+    assert with_metric.certificate.primal == pytest.approx(without.certificate.primal, rel=2e-4)
+
+
+def test_warm_start_is_in_these_coordinates():
+    X, y = make_data(300, 5, 20)
+    first = topksvm.solve(X, y, "softmax", 1.0, tol=1e-6)
+    again = topksvm.solve(X, y, "softmax", 1.0, tol=1e-6, warm=first)
+    assert again.n_iter <= 2 < first.n_iter
