@@ -87,6 +87,8 @@ class Objective:
 
     def _scores(self, x: Any, weights: Floats) -> Floats:
         bias, d = self.problem.rows.bias, x.shape[1]
+        if not weights.any():  # Where most runs start.
+            return np.zeros((x.shape[0], len(weights)), weights.dtype)
         scores = np.asarray(x @ weights[:, :d].T)
         if bias != 0.0:
             scores += bias * weights[:, d]
@@ -168,6 +170,8 @@ class LBFGS:
         self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
         self.shape = shape
         self.metric = make_metric(problem)
+        self.unit = 1.0
+        self.first: tuple[Certificate, Floats] | None = None
         self.history: list[Check] = []
         self.best: tuple[Certificate, Floats] | None = None
         self.best_dual = -np.inf
@@ -179,6 +183,7 @@ class LBFGS:
         """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
         self.report = report
         try:
+            self._choose_unit()
             minimize(
                 self._evaluate,
                 self._coordinates(self.start),
@@ -199,16 +204,25 @@ class LBFGS:
             self.status = Status.INTERRUPTED
         return self._result()
 
+    def _choose_unit(self) -> None:
+        """Choose the unit of the coordinates: the first step of the minimiser is one of them."""
+        if self.metric is None:
+            return
+        self.first = self.objective.evaluate(self.start.astype(self.problem.dtype))
+        self.unit = self.metric.first_step(self.first[1])
+
     def _coordinates(self, weights: Floats) -> Floats:
-        return (weights if self.metric is None else self.metric.coordinates(weights)).ravel()
+        coordinates = weights if self.metric is None else self.metric.coordinates(weights)
+        return coordinates.ravel() / self.unit
 
     def _weights(self, flat: Floats) -> Floats:
-        coordinates = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
+        coordinates = self.unit * flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
         return coordinates if self.metric is None else self.metric.weights(coordinates)
 
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
         weights = self._weights(flat)
-        found, grad = self.objective.evaluate(weights)
+        found, grad = self.first or self.objective.evaluate(weights)
+        self.first = None
         # The best dual bound seen so far is a bound on the optimum, whatever the point.
         self.best_dual = max(self.best_dual, found.dual)
         certificate = Certificate(found.primal, self.best_dual)
@@ -220,7 +234,7 @@ class LBFGS:
         self._stop_if_done(certificate, weights)
         if self.metric is not None:
             grad = self.metric.gradient(grad)
-        return certificate.primal, grad.ravel().astype(np.float64)
+        return certificate.primal, self.unit * grad.ravel().astype(np.float64)
 
     def _stop_if_done(self, certificate: Certificate, weights: Floats) -> None:
         if certificate.relative_gap <= self.tol and self._confirm(weights):
