@@ -30,7 +30,7 @@ def test_the_same_again_is_quick(settings):
     model = TopKLinearSVC(warm_start=True, **settings).fit(X, y)
     cold, certificate = model.n_iter_, model.certificate_
     model.fit(X, y)
-    assert model.n_iter_ <= max(1, cold // 4)
+    assert model.n_iter_ <= max(2, cold // 4) < cold
     assert model.certificate_.primal == pytest.approx(certificate.primal, rel=2 * settings["tol"])
 
 

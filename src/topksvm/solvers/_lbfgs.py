@@ -71,6 +71,20 @@ class Objective:
         dual = duals - 0.5 * float(np.vdot(back, back))
         return Certificate(primal, dual), weights + loss_gradient
 
+    def curvature(self, direction: Floats) -> float:
+        """Return that along `direction` of the primal objective for softmax at zero weights.
+
+        That of the loss is ``p (1 - p)`` for each class, with ``p = 1 / m``.
+        """
+        total = 0.0
+        for start in range(0, self.problem.n, self.block):
+            stop = min(start + self.block, self.problem.n)
+            slopes = self._scores(self._rows(start, stop, direction.dtype), direction)
+            squares = np.einsum("ij,ij->i", slopes, slopes, dtype=np.float64)
+            total += float(self.problem.examples.C[start:stop] @ squares)
+        wide = direction.astype(np.float64, copy=False)
+        return float(np.vdot(wide, wide)) + total / self.problem.m
+
     def _rows(self, start: int, stop: int, dtype: np.dtype) -> Any:
         rows = self.problem.rows
         if isinstance(rows, DenseRows):
@@ -205,11 +219,19 @@ class LBFGS:
         return self._result()
 
     def _choose_unit(self) -> None:
-        """Choose the unit of the coordinates: the first step of the minimiser is one of them."""
-        if self.metric is None:
-            return
+        """Choose the unit of the coordinates: the first step of the minimiser is one of them.
+
+        It is the best along the gradient if all classes are alike, as they are at weights of zero.
+        """
         self.first = self.objective.evaluate(self.start.astype(self.problem.dtype))
-        self.unit = self.metric.first_step(self.first[1])
+        slope = direction = self.first[1]
+        if self.metric is not None:
+            slope = self.metric.gradient(direction)
+            direction = self.metric.weights(slope)
+        square = float(np.vdot(slope, slope))
+        curvature = self.objective.curvature(direction)
+        if 0.0 < square < np.inf and 0.0 < curvature < np.inf:
+            self.unit = square**1.5 / curvature
 
     def _coordinates(self, weights: Floats) -> Floats:
         coordinates = weights if self.metric is None else self.metric.coordinates(weights)

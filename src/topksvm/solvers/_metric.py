@@ -68,18 +68,6 @@ class Metric:
         """Return the gradient by ``V`` for that by ``W``."""
         return by_weights @ self.inverse.T
 
-    def first_step(self, by_weights: Floats) -> float:
-        """Return the length of a good step from a point without any knowledge, 1 if there is none.
-
-        At zero weights all classes are alike, and the curvature of the loss is ``1 / m`` rather
-        than ``DOUBT / m``, so that of the objective is ``I + (G - I) / DOUBT``.
-        """
-        slope = self.gradient(by_weights).astype(np.float64)
-        direction = slope @ self.inverse
-        square = float(np.vdot(slope, slope))
-        curvature = (square - (1.0 - DOUBT) * float(np.vdot(direction, direction))) / DOUBT
-        return square**1.5 / curvature if 0.0 < curvature < np.inf else 1.0
-
 
 def make_metric(problem: Problem) -> Metric | None:
     """Return the metric of the problem, or None if it would cost more than it saves.
