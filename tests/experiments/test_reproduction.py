@@ -19,12 +19,13 @@ from topksvm.experiments.reproduction import (
     GUESSES,
     Settings,
     Source,
+    _baselines,
     make_method,
     methods_of,
     published,
     reproduce,
 )
-from topksvm.experiments.reproduction._candidates import POWERS, Candidate, Method
+from topksvm.experiments.reproduction._candidates import POWERS, Candidate, Method, Training
 from topksvm.experiments.reproduction._output import shown_of
 from topksvm.experiments.reproduction._protocol import guess, run_row
 from topksvm.experiments.reproduction._results import COLUMNS, summarise
@@ -152,6 +153,16 @@ def test_grid_grows_where_hopeless_values_are_left_out():
     assert seen == pytest.approx([1.0, 10.0, 100.0, 0.1, 0.01, 0.001])
     assert row.value == pytest.approx(0.001)
     assert len(row.validation) == 4
+
+
+def test_svm_perf_leaves_out_larger_values_once_one_is_out_of_reach(monkeypatch):
+    monkeypatch.setattr(_baselines, "PLANES", 1)
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 5
+    training = Training(rng.normal(size=(400, 6)) + 0.5 * np.eye(5, 6)[y], y, 5, seed=0)
+    found = list(make_method("Recall@1").candidates(training, [1e4, 1e3, 1e-4]))
+    assert [candidate.value for candidate in found] == [1e-4, 1e3]
+    assert found[1].relative_gap > 1e-3
 
 
 def test_more_rows_leave_less_to_chance():

@@ -76,6 +76,9 @@ def test_some_examples_are_enough():
 def test_only_where_it_pays():
     assert make_metric(spread_problem(n=120)) is not None
     assert make_metric(spread_problem(n=119)) is None
+    # Many features and few classes: the estimate would cost more than many evaluations.
+    assert make_metric(spread_problem(n=600, d=60, m=8)) is not None
+    assert make_metric(spread_problem(n=600, d=60, m=2)) is None
     dense = spread_problem()
     sparse = sp.csr_array(dense.rows.x)
     assert make_metric(make_problem(sparse, dense.examples.labels, dense.examples.C, 8, 0)) is None

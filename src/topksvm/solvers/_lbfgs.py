@@ -228,10 +228,10 @@ class LBFGS:
         if self.metric is not None:
             slope = self.metric.gradient(direction)
             direction = self.metric.weights(slope)
-        square = float(np.vdot(slope, slope))
+        length = float(np.linalg.norm(slope.astype(np.float64, copy=False)))
         curvature = self.objective.curvature(direction)
-        if 0.0 < square < np.inf and 0.0 < curvature < np.inf:
-            self.unit = square**1.5 / curvature
+        if length > 0.0 and 0.0 < curvature < np.inf:
+            self.unit = length * (length * length / curvature)
 
     def _coordinates(self, weights: Floats) -> Floats:
         coordinates = weights if self.metric is None else self.metric.coordinates(weights)
