@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._numba import borrow, kernel
+from topksvm._numba import borrow, inlined_kernel, kernel
 from topksvm.losses._contract import dual_value, value
 from topksvm.solvers._rows import DenseRows, add_row, gather_rows, scores_of_all
 
@@ -175,7 +175,7 @@ def add_losses(loss, first, scores, examples, scales, totals, scratch):
         add_loss(loss, first + b, scores[b], examples, scales, totals, scratch)
 
 
-@kernel
+@inlined_kernel
 def add_loss(loss, i, scores, examples, scales, totals, scratch):
     """Add the weighted loss of example `i`; its scores are overwritten."""
     C, last, label = examples.C[i], scores.size - 1, examples.labels[i]
@@ -195,7 +195,7 @@ def add_loss(loss, i, scores, examples, scales, totals, scratch):
 def add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch):
     """Add the weighted losses of all examples, sparse rows, at each scale of the weights."""
     rows, examples, scratch = borrow(rows), borrow(examples), borrow(scratch)
-    scales, totals = borrow(scales), borrow(totals)
+    weights, scales, totals = borrow(weights), borrow(scales), borrow(totals)
     scores = np.empty(weights.shape[1])
     for i in range(examples.labels.size):
         if examples.C[i] != 0.0:
@@ -206,6 +206,7 @@ def add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch):
 @kernel
 def sum_of_dual_values(loss, examples, duals):
     """Return the loss part of the dual objective."""
+    examples, duals = borrow(examples), borrow(duals)
     total = 0.0
     for i in range(examples.labels.size):
         count = duals.count[i]
@@ -218,6 +219,8 @@ def sum_of_dual_values(loss, examples, duals):
 @kernel
 def sum_outer_products(rows, examples, duals, weights):
     """Add ``sum_i a_i x_i'`` to `weights`."""
+    rows, examples = borrow(rows), borrow(examples)
+    duals, weights = borrow(duals), borrow(weights)
     for i in range(examples.labels.size):
         total = 0.0
         for p in range(duals.start[i], duals.start[i] + duals.count[i]):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._numba import borrow, kernel, summing_kernel
+from topksvm._numba import borrow, inlined_kernel, kernel, summing_kernel
 from topksvm.losses._hinge import feasible_step
 from topksvm.solvers._duals import Duals
 from topksvm.solvers._rows import add_row
@@ -57,7 +57,7 @@ def find_direction(loss, rows, examples, before, duals, limit, steps, direction,
             add_row(rows, direction, i, examples.labels[i], total)
 
 
-@kernel
+@inlined_kernel
 def read_change(i, before, duals, dense, change):
     """Write how the duals of example `i` that are not zero have changed; return the largest."""
     first, old_count = before.start[i], before.count[i]

@@ -19,6 +19,15 @@ from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm.solvers._rows import add_row, copy_row, scores_at, scores_of_all
 from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
 
+RATE = 0.1
+"""How fast the pace of an example follows its gains."""
+
+SURPRISE = 2.0
+"""The most times that a gain may count as the usual one."""
+
+SLOWEST, FASTEST = 0.05, 20.0
+"""Bounds of the pace of an example."""
+
 
 @kernel
 def block_pass(
@@ -177,20 +186,41 @@ def sequential_pass(
 
 
 @kernel
+def choose_visits(members, idle, pace, due, order):
+    """Write the examples to visit to `order`, as often as their paces say; return how many.
+
+    There are about as many visits as examples that are not idle. What is left of a visit is due
+    next time.
+    """
+    total, awake = 0.0, 0
+    for i in members:
+        if not idle[i]:
+            total += pace[i]
+            awake += 1
+    n = 0
+    for i in members:
+        if not idle[i]:
+            due[i] += awake * pace[i] / total
+            while due[i] >= 1.0:
+                due[i] -= 1.0
+                order[n] = i
+                n += 1
+    return n
+
+
+@kernel
 def active_pass(
-    loss, rows, weights, index, examples, duals, candidates, changes, scratch, least, sums
+    loss, rows, weights, index, examples, duals, candidates, changes, scratch, pace, usual, sums
 ):
     """Step on the examples `index` one by one on the classes in play; return how many were done.
 
-    Examples whose step gains less than `least` are left alone until the next full pass.
+    Examples that gain more than is `usual` are hurried, the others slowed down, unless it is 0.
     """
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
     row, chosen, start = scratch.row, scratch.chosen, np.int64(0)
     for done in range(index.size):
         i = index[done]
-        if candidates.idle[i]:
-            continue
         n = choose_in_play(i, duals, candidates, scratch)
         if duals.used[0] + n > duals.classes.size:
             return done
@@ -202,6 +232,8 @@ def active_pass(
         )
         for p in range(end):
             add_row(rows, weights, i, changes.classes[p], changes.values[p])
-        candidates.idle[i] = gain < least
+        if usual > 0.0:
+            hurry = 1.0 + RATE * (min(gain / usual, SURPRISE) - 1.0)
+            pace[i] = min(max(hurry * pace[i], SLOWEST), FASTEST)
         sums[0] += gain
     return index.size

@@ -69,8 +69,13 @@ class DenseRows(NamedTuple):
     @staticmethod
     def scores_of_all(rows, weights, i, out):
         """See the function of this name."""
-        d = rows.x.shape[1]
-        for j in range(out.size):
+        d, m = rows.x.shape[1], out.size
+        whole = m - m % 4
+        for j in range(0, whole, 4):
+            out[j], out[j + 1], out[j + 2], out[j + 3] = four_dots(
+                weights, j, j + 1, j + 2, j + 3, rows.x, i
+            )
+        for j in range(whole, m):
             out[j] = dot(weights, j, rows.x, i)
         if rows.bias != 0.0:
             for j in range(out.size):

@@ -25,7 +25,7 @@ from topksvm.solvers._certificate import (
 )
 from topksvm.solvers._duals import Duals, empty_duals, snapshot, with_room
 from topksvm.solvers._extrapolation import Extrapolator
-from topksvm.solvers._passes import active_pass, block_pass, sequential_pass
+from topksvm.solvers._passes import active_pass, block_pass, choose_visits, sequential_pass
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Status
 from topksvm.solvers._run import Report, Run
@@ -45,8 +45,10 @@ EXTRA_CANDIDATES = 3
 WORTHWHILE = 0.05
 """Share of the largest gain of this round below which active passes give way to a full one."""
 
-IDLE = 0.1
-"""Share of the average gain of a pass below which an example is left alone for the round."""
+HOPE = 0.3
+
+SMALL_WEIGHTS = 1 << 13
+"""Weights that the first cache holds."""
 
 SMALL_PRODUCT = 1 << 26
 """Multiplications below which a matrix product is slower with more than one thread."""
@@ -65,12 +67,15 @@ class SDCAOptions:
     seed: int = 0
 
 
-def choose_block_size(m: int) -> int:
+def choose_block_size(m: int, d: int) -> int:
     """Return the number of rows to score together.
 
     The Gram matrix of a block costs ``B d`` per row where the scores cost ``m d``: well below `m`,
-    yet large enough for the matrix product to run at full speed.
+    yet large enough for the matrix product to run at full speed. Weights that stay in the first
+    cache are multiplied as fast row by row.
     """
+    if m * d <= SMALL_WEIGHTS:
+        return 1
     if m < 32:
         return 16
     return 48 if m < 512 else 128
@@ -87,7 +92,7 @@ class SDCA(Run):
         self.problem = problem
         self.options = options
         m, n = problem.m, problem.n
-        self.block = options.block_size or choose_block_size(m)
+        self.block = options.block_size or choose_block_size(m, problem.d)
         self.rng = np.random.default_rng(options.seed)
         self.members = np.flatnonzero(problem.examples.C > 0.0)
         self.scratch = make_scratch(m, problem.dtype, self.block)
@@ -99,8 +104,10 @@ class SDCA(Run):
         is_sparse = getattr(loss, "has_sparse_duals", False)
         self.use_active = options.active and is_sparse and m > 2 * wanted
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
+        self.pace, self.due = np.ones(n), np.zeros(n)
+        self.n_visits = 0
         # By what active passes and averaging lower the gap that a full pass estimates.
-        self.hope = 0.6 if self.use_active else 1.0
+        self.hope = HOPE if self.use_active else 1.0
         self.extrapolator = Extrapolator(loss, problem)
         self.last_check = 0
         self.is_warm = duals is not None
@@ -131,7 +138,8 @@ class SDCA(Run):
     def part_of_full_pass(self, order: Indices, sums: Floats) -> None:
         """Step on all classes of some examples; add gain of the dual and losses met to `sums`."""
         self.is_certified = False
-        work = self._sequential if self.problem.is_sparse else self._blocks
+        is_single = self.problem.is_sparse or self.block == 1
+        work = self._sequential if is_single else self._blocks
         with self._timed("full"), blas_limit(self.blas_threads):
             self._in_segments(work, order, sums)
 
@@ -185,13 +193,17 @@ class SDCA(Run):
             sums,
         )
 
-    def active_pass(self, least: float = 0.0) -> float:
+    def active_pass(self, usual: float = 0.0) -> float:
         """Step on the classes in play of all examples; return the gain in the dual.
 
-        Examples whose step gains less than `least` are left alone until the next full pass.
+        Examples that gain more by their step than is `usual` will be visited more often.
         """
         self.is_certified = False
-        order = self.rng.permutation(self.members[~self.candidates.idle[self.members]])
+        order = np.empty(2 * self.members.size, np.int64)
+        self.n_visits = choose_visits(
+            self.members, self.candidates.idle, self.pace, self.due, order
+        )
+        order = self.rng.permutation(order[: self.n_visits])
         sums = np.zeros(2)
 
         def work(index: Indices, sums: Floats) -> int:
@@ -205,7 +217,8 @@ class SDCA(Run):
                 self.candidates,
                 self.changes,
                 self.scratch,
-                least,
+                self.pace,
+                usual,
                 sums,
             )
 
@@ -270,23 +283,23 @@ class SDCA(Run):
     def _active_passes(self) -> Floats | None:
         """Make active passes while they pay; return the average of the weights after them."""
         total = np.zeros(self.weights.shape)
-        least, largest = 0.0, 0.0
+        usual, largest = 0.0, 0.0
         for done in range(self.options.max_active):
             if self.n_passes >= self.options.max_iter or self.elapsed >= self.options.max_time:
                 return total / done if done else None
             # The direction of a pass that follows a jump would be that of the jump's correction.
-            gain = self._pass_and_beyond(least) if done % 2 else self.active_pass(least)
+            gain = self._pass_and_beyond(usual) if done % 2 else self.active_pass(usual)
             total += self.weights
             largest = max(largest, gain)
-            least = IDLE * gain / max(self.members.size, 1)
+            usual = gain / max(self.n_visits, 1)
             if gain <= WORTHWHILE * largest:
                 break
         return total / (done + 1)
 
-    def _pass_and_beyond(self, least: float) -> float:
+    def _pass_and_beyond(self, usual: float) -> float:
         """Make an active pass and go on in its direction; return the gain of the pass alone."""
         before = snapshot(self.duals)
-        gain = self.active_pass(least)
+        gain = self.active_pass(usual)
         with self._timed("extrapolation"):
             self.dual += self.extrapolator.go_on(before, self.duals, self.weights)
         return gain

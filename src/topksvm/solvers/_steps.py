@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._numba import kernel
+from topksvm._numba import inlined_kernel, kernel
 from topksvm.losses._contract import dual_step, dual_value, value
 from topksvm.losses._hinge import positions_above
 from topksvm.projections._candidates import (
@@ -61,7 +61,6 @@ class Scratch(NamedTuple):
     is_chosen: NDArray[np.bool_]
     row: NDArray[np.floating]
     old: NDArray[np.float64]
-    new: NDArray[np.float64]
     positions: NDArray[np.int64]
     values: NDArray[np.float64]
     lanes: NDArray[np.floating]
@@ -76,7 +75,6 @@ def make_scratch(m: int, dtype: np.dtype, block: int = 0) -> Scratch:
         np.empty(m, np.int32),
         np.zeros(m, np.bool_),
         np.empty(m + 1, dtype),
-        np.empty(m),
         np.empty(m),
         np.empty(m + 1, np.int64),
         np.empty(m + 1),
@@ -100,7 +98,7 @@ def make_changes(block: int, m: int, dtype: np.dtype) -> Changes:
     )
 
 
-@kernel
+@inlined_kernel
 def find_floor(i, scores, wanted, duals, scratch):
     """Return a number that at least `wanted` scores exceed, and with luck the whole new support."""
     start, count = duals.start[i], duals.count[i]
@@ -115,7 +113,7 @@ def find_floor(i, scores, wanted, duals, scratch):
     return round_below(scratch.c[wanted - 1], scratch.lanes)
 
 
-@kernel
+@inlined_kernel
 def note_candidates(i, n, scores, candidates, scratch):
     """Keep the classes with the largest scores among the `n` found for the active passes."""
     wanted = candidates.classes.shape[1]
@@ -131,7 +129,7 @@ def note_candidates(i, n, scores, candidates, scratch):
     candidates.idle[i] = False
 
 
-@kernel
+@inlined_kernel
 def choose_support(i, duals, scratch):
     """Start the list of classes in play of example `i` with its support; return how many."""
     start, count = duals.start[i], duals.count[i]
@@ -142,14 +140,14 @@ def choose_support(i, duals, scratch):
     return count
 
 
-@kernel
+@inlined_kernel
 def forget_support(count, scratch):
     """Undo the marks of `choose_support`."""
     for j in range(count):
         scratch.is_chosen[scratch.chosen[j]] = False
 
 
-@kernel
+@inlined_kernel
 def choose_in_play(i, duals, candidates, scratch):
     """List the classes in play of example `i`, its support first; return how many."""
     count = choose_support(i, duals, scratch)
@@ -164,7 +162,7 @@ def choose_in_play(i, duals, candidates, scratch):
     return n
 
 
-@kernel
+@inlined_kernel
 def choose_above(i, n_above, duals, scratch):
     """List the support of example `i` and the `n_above` classes found; return how many."""
     count = choose_support(i, duals, scratch)
@@ -179,7 +177,7 @@ def choose_above(i, n_above, duals, scratch):
     return n
 
 
-@kernel
+@inlined_kernel
 def choose_all(i, m, label, duals, scratch):
     """List all wrong classes of example `i`, its support first; return how many."""
     count = choose_support(i, duals, scratch)
@@ -193,7 +191,7 @@ def choose_all(i, m, label, duals, scratch):
     return n
 
 
-@kernel
+@inlined_kernel
 def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end, scratch):
     """Step on all classes from their `scores`, of which that of the true class is overwritten.
 
@@ -234,7 +232,7 @@ def are_below(scores, bound):
     return True
 
 
-@kernel
+@inlined_kernel
 def find_in_play(i, scores, duals, candidates, scratch):
     """List the classes in play of example `i` anew from its scores; return how many, and 1.
 
@@ -254,7 +252,7 @@ def find_in_play(i, scores, duals, candidates, scratch):
     return n, 1
 
 
-@kernel
+@inlined_kernel
 def take_step(loss, i, owner, row, n, base, examples, duals, changes, end, scratch):
     """Replace the duals of example `i` by the best ones; return the gain and where changes end.
 
@@ -263,7 +261,7 @@ def take_step(loss, i, owner, row, n, base, examples, duals, changes, end, scrat
     The changes of ``a_i`` are appended to `changes`, the new duals to the log.
     """
     C, norm = examples.C[i], examples.norms[i]
-    old, new, count = scratch.old, scratch.new, duals.count[i]
+    old, count = scratch.old, duals.count[i]
     positions, values = scratch.positions, scratch.values
     own = 0.0
     for j in range(count):
@@ -276,27 +274,23 @@ def take_step(loss, i, owner, row, n, base, examples, duals, changes, end, scrat
     if kept > 0 and positions[kept - 1] == n:
         return 0.0, -1
     gain = dual_value(loss, values, kept, C) - dual_value(loss, old, count, C)
-    for j in range(n):
-        new[j] = 0.0
-    for j in range(kept):
-        new[positions[j]] = values[j]
-    used = duals.used[0]
+    used, found = duals.used[0], 0
     total, linear, squares = 0.0, 0.0, 0.0
-    kept = 0
+    # Positions ascend. Everything is written, and stays if it counts: branches would be guesses.
     for j in range(n):
-        change = new[j] - old[j]
-        if new[j] > 0.0:
-            duals.classes[used + kept] = scratch.chosen[j]
-            duals.values[used + kept] = new[j]
-            kept += 1
-        if change != 0.0:
-            changes.classes[end] = scratch.chosen[j]
-            changes.owners[end] = owner
-            changes.values[end] = -change
-            end += 1
-            total += change
-            linear += change * (row[j] - base)
-            squares += change * (new[j] + old[j])
+        is_kept = found < kept and positions[found] == j
+        new = values[found] if is_kept else 0.0
+        change = new - old[j]
+        duals.classes[used + found] = scratch.chosen[j]
+        duals.values[used + found] = new
+        found += is_kept
+        changes.classes[end] = scratch.chosen[j]
+        changes.owners[end] = owner
+        changes.values[end] = -change
+        end += change != 0.0
+        total += change
+        linear += change * (row[j] - base)
+        squares += change * (new + old[j])
     if total != 0.0:
         changes.classes[end] = examples.labels[i]
         changes.owners[end] = owner
