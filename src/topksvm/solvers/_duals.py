@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from topksvm._numba import kernel
 
+LEAST_ROOM = 1 << 14
+"""Room for new entries in a log, however few examples there are."""
+
 
 class Duals(NamedTuple):
     """The variables ``x_i > 0`` of example ``i``: ``count[i]`` of them from ``start[i]`` on."""
@@ -43,7 +46,7 @@ def with_room(duals: Duals, room: int) -> Duals:
     live, n = int(duals.count.sum()), duals.start.size
     # Half as much again as is in use, or one for each example if that is more: a copy looks at
     # every example, and should stay a small part of the work.
-    fresh = empty_duals(n, live + room + max(live // 2, n))
+    fresh = empty_duals(n, live + room + max(live // 2, n, LEAST_ROOM))
     copy_live(duals, fresh)
     return fresh
 

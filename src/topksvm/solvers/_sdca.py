@@ -42,7 +42,7 @@ TINY = float(np.finfo(float).tiny)
 EXTRA_CANDIDATES = 3
 """Classes in play for an example besides its support and the k with the largest scores."""
 
-WORTHWHILE = 0.05
+WORTHWHILE = 0.2
 """Share of the largest gain of this round below which active passes give way to a full one."""
 
 HOPE = 0.3
@@ -63,7 +63,7 @@ class SDCAOptions:
     max_time: float = np.inf
     block_size: int | None = None
     active: bool = True
-    max_active: int = 10
+    max_active: int = 16
     seed: int = 0
 
 
@@ -99,10 +99,8 @@ class SDCA(Run):
         self.wide_scratch = make_scratch(m, np.dtype(np.float64))
         self.changes = make_changes(self.block, m, problem.dtype)
         self.scores = np.empty(self.block * (m + self.block), problem.dtype)
-        wanted = getattr(loss, "k", 1) + EXTRA_CANDIDATES
-        # Where nearly all classes are always in play, active passes save nothing.
-        is_sparse = getattr(loss, "has_sparse_duals", False)
-        self.use_active = options.active and is_sparse and m > 2 * wanted
+        wanted = min(getattr(loss, "k", 1) + EXTRA_CANDIDATES, m - 1)
+        self.use_active = options.active and getattr(loss, "has_sparse_duals", False)
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
         self.pace, self.due = np.ones(n), np.zeros(n)
         self.n_visits = 0
@@ -282,19 +280,21 @@ class SDCA(Run):
 
     def _active_passes(self) -> Floats | None:
         """Make active passes while they pay; return the average of the weights after them."""
-        total = np.zeros(self.weights.shape)
+        total, share = np.zeros(self.weights.shape), 0
         usual, largest = 0.0, 0.0
         for done in range(self.options.max_active):
             if self.n_passes >= self.options.max_iter or self.elapsed >= self.options.max_time:
-                return total / done if done else None
+                break
             # The direction of a pass that follows a jump would be that of the jump's correction.
             gain = self._pass_and_beyond(usual) if done % 2 else self.active_pass(usual)
-            total += self.weights
+            # The later, the better: the weights after the tenth pass count ten times.
+            total += (done + 1) * self.weights
+            share += done + 1
             largest = max(largest, gain)
             usual = gain / max(self.n_visits, 1)
             if gain <= WORTHWHILE * largest:
                 break
-        return total / (done + 1)
+        return total / share if share else None
 
     def _pass_and_beyond(self, usual: float) -> float:
         """Make an active pass and go on in its direction; return the gain of the pass alone."""

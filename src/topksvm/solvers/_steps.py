@@ -154,10 +154,9 @@ def choose_in_play(i, duals, candidates, scratch):
     n = count
     for j in range(candidates.classes.shape[1]):
         k = candidates.classes[i, j]
-        if not scratch.is_chosen[k]:
-            scratch.chosen[n] = k
-            scratch.old[n] = 0.0
-            n += 1
+        scratch.chosen[n] = k
+        scratch.old[n] = 0.0
+        n += not scratch.is_chosen[k]
     forget_support(count, scratch)
     return n
 
@@ -169,10 +168,9 @@ def choose_above(i, n_above, duals, scratch):
     n = count
     for j in range(n_above):
         k = scratch.positions[j]
-        if not scratch.is_chosen[k]:
-            scratch.chosen[n] = k
-            scratch.old[n] = 0.0
-            n += 1
+        scratch.chosen[n] = k
+        scratch.old[n] = 0.0
+        n += not scratch.is_chosen[k]
     forget_support(count, scratch)
     return n
 
