@@ -55,9 +55,9 @@ def test_first_step_is_the_best_one_for_softmax(form):
     problem = make_problem(form(dense.rows.x), labels, C, 8, 0.0)
     run = LBFGS(Softmax(), problem, tol=1e-3, max_iter=9, max_time=np.inf)
     objective = run.objective
-    run._choose_unit()
+    length = run._first_step()
     slope = run._evaluate(run._coordinates(run.start))[1]
-    direction = -run._weights(slope / np.linalg.norm(slope))
+    direction = -length * run._weights(slope)
     steps = np.geomspace(0.1, 10.0, 41)
     primals = [objective.evaluate(step * direction)[0].primal for step in steps]
     assert 0.4 < steps[np.argmin(primals)] < 2.5

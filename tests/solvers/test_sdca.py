@@ -30,6 +30,7 @@ from solvers.cases import (
 )
 from solvers.objective import HINGES, check
 from topksvm.solvers import Status
+from topksvm.solvers._passes import FASTEST, RATE, SLOWEST, choose_visits
 
 
 @dual_steps
@@ -119,6 +120,37 @@ def test_dual_never_falls(name, k, smoothing, form, kind):
     assert all(after >= before - 1e-12 * abs(before) for before, after in pairwise(values))
     assert values[2] > values[1] * (1 + 1e-6), "the passes do nothing"
     assert solver.certify().dual == pytest.approx(values[-1], rel=1e-9)
+
+
+def test_visits_keep_to_the_paces():
+    rng = np.random.default_rng(0)
+    members, idle = np.arange(1, 41), rng.random(50) < 0.3
+    pace, due = rng.uniform(SLOWEST, FASTEST, 50), np.zeros(50)
+    visits, order = np.zeros(50), np.empty(2 * members.size, np.int64)
+    for _ in range(200):
+        n = choose_visits(members, idle, pace, due, order)
+        visits += np.bincount(order[:n], minlength=50)
+    taking_part = np.isin(np.arange(50), members) & ~idle
+    assert not visits[~taking_part].any()
+    share = pace[taking_part] / pace[taking_part].sum()
+    expected = 200 * taking_part.sum() * share
+    np.testing.assert_allclose(visits[taking_part], expected, rtol=0, atol=1.0 + 1e-9)
+
+
+def test_examples_that_gain_are_hurried():
+    X, y = make_data(200, 8, 30)
+    solver = make_sdca(make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=1.0))
+    solver.full_pass()
+    usual = solver.active_pass() / solver.n_visits
+    assert (solver.pace == 1.0).all()
+    solver.active_pass(usual)
+    assert 1.0 - RATE <= solver.pace.min() < 1.0 - 0.9 * RATE
+    assert solver.pace.max() > 1.0 + 0.5 * RATE
+    visited = ~solver.candidates.idle
+    assert (solver.pace[~visited] == 1.0).all()
+    for _ in range(100):
+        solver.active_pass(usual)
+    assert solver.pace.min() == SLOWEST, "all gains are small in the end"
 
 
 @plain_hinges

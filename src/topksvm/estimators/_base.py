@@ -208,6 +208,8 @@ class TopKClassifier(ScoringClassifier):
         return weights
 
     def _weights_of_classes(self, y: Array, classes: Array, labels: Array, weights: Array) -> Array:
+        if self.class_weight is None:
+            return np.ones(classes.size)
         if isinstance(self.class_weight, str):
             # By hand, as a class may have lost all its weight, which must not divide by zero.
             sizes = np.bincount(labels, weights, minlength=classes.size)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from topksvm._numba import borrow, kernel
 from topksvm._threads import map_row_ranges
@@ -23,6 +22,7 @@ from topksvm.losses._contract import dual_value, gradient
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._metric import make_metric
 from topksvm.solvers._problem import Problem
+from topksvm.solvers._quasi_newton import minimise
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._rows import DenseRows
 from topksvm.solvers._steps import make_scratch
@@ -184,7 +184,6 @@ class LBFGS:
         self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
         self.shape = shape
         self.metric = make_metric(problem)
-        self.unit = 1.0
         self.first: tuple[Certificate, Floats] | None = None
         self.history: list[Check] = []
         self.best: tuple[Certificate, Floats] | None = None
@@ -197,48 +196,33 @@ class LBFGS:
         """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
         self.report = report
         try:
-            self._choose_unit()
-            minimize(
-                self._evaluate,
-                self._coordinates(self.start),
-                jac=True,
-                method="L-BFGS-B",
-                options={
-                    "maxiter": 10 * self.max_iter,
-                    "maxfun": 10 * self.max_iter,
-                    "ftol": 0.0,
-                    "gtol": 0.0,
-                    "maxls": 40,
-                    "maxcor": 10,
-                },
-            )
+            minimise(self._evaluate, self._coordinates(self.start), self._first_step())
         except _Stop:
             pass
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
         return self._result()
 
-    def _choose_unit(self) -> None:
-        """Choose the unit of the coordinates: the first step of the minimiser is one of them.
+    def _first_step(self) -> float:
+        """Return the length of the first step along the gradient.
 
-        It is the best along the gradient if all classes are alike, as they are at weights of zero.
+        It is the best one if all classes are alike, as they are at weights of zero.
         """
         self.first = self.objective.evaluate(self.start.astype(self.problem.dtype))
         slope = direction = self.first[1]
         if self.metric is not None:
             slope = self.metric.gradient(direction)
             direction = self.metric.weights(slope)
-        length = float(np.linalg.norm(slope.astype(np.float64, copy=False)))
+        square = float(np.linalg.norm(slope.astype(np.float64, copy=False))) ** 2
         curvature = self.objective.curvature(direction)
-        if length > 0.0 and 0.0 < curvature < np.inf:
-            self.unit = length * (length * length / curvature)
+        return square / curvature if 0.0 < curvature < np.inf else 1.0
 
     def _coordinates(self, weights: Floats) -> Floats:
         coordinates = weights if self.metric is None else self.metric.coordinates(weights)
-        return coordinates.ravel() / self.unit
+        return coordinates.ravel()
 
     def _weights(self, flat: Floats) -> Floats:
-        coordinates = self.unit * flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
+        coordinates = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
         return coordinates if self.metric is None else self.metric.weights(coordinates)
 
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
@@ -256,7 +240,7 @@ class LBFGS:
         self._stop_if_done(certificate, weights)
         if self.metric is not None:
             grad = self.metric.gradient(grad)
-        return certificate.primal, self.unit * grad.ravel().astype(np.float64)
+        return certificate.primal, grad.ravel()
 
     def _stop_if_done(self, certificate: Certificate, weights: Floats) -> None:
         if certificate.relative_gap <= self.tol and self._confirm(weights):

@@ -46,6 +46,7 @@ WORTHWHILE = 0.2
 """Share of the largest gain of this round below which active passes give way to a full one."""
 
 HOPE = 0.3
+"""By what active passes and averaging lower the gap that a full pass estimates, at first."""
 
 SMALL_WEIGHTS = 1 << 13
 """Weights that the first cache holds."""
@@ -104,7 +105,6 @@ class SDCA(Run):
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
         self.pace, self.due = np.ones(n), np.zeros(n)
         self.n_visits = 0
-        # By what active passes and averaging lower the gap that a full pass estimates.
         self.hope = HOPE if self.use_active else 1.0
         self.extrapolator = Extrapolator(loss, problem)
         self.last_check = 0

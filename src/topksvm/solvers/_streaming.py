@@ -90,11 +90,11 @@ def memory_needed(n: int, d: int, m: int, k: int, dtype: np.dtype) -> int:
     """Return about how many bytes a run needs besides its windows.
 
     Weights: those in training, their average, and in float64 for certificates. Examples: label,
-    weight, norm, candidates, and duals for about ``2 k + 10`` classes in a log that has half as
-    much room again. Certificates widen a block of rows.
+    weight, norm, candidates, pace, and duals for about ``2 k + 10`` classes in a log that has half
+    as much room again. Certificates widen a block of rows.
     """
     weights = m * d * (dtype.itemsize + 4 * 8)
-    per_example = 4 + 8 + 8 + 4 * (k + 3) + 1 + 12 + 1.5 * 12 * min(m, 2 * k + 10)
+    per_example = 4 + 8 + 8 + 4 * (k + 3) + 1 + 16 + 12 + 1.5 * 12 * min(m, 2 * k + 10)
     widened = 8 * (m + d) * min(n, BLOCK_ENTRIES // max(m, d) + 1)
     return int(weights + n * per_example + widened)
 
