@@ -215,7 +215,8 @@ def active_pass(
 ):
     """Step on the examples `index` one by one on the classes in play; return how many were done.
 
-    Examples that gain more than is `usual` are hurried, the others slowed down, unless it is 0.
+    Examples that gain more than is `usual` are hurried, the others slowed down, and those without
+    a change left alone until the next full pass, unless it is 0.
     """
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
@@ -234,6 +235,7 @@ def active_pass(
         for p in range(end):
             add_row(rows, weights, i, changes.classes[p], changes.values[p])
         if usual > 0.0:
+            candidates.idle[i] = end == 0
             hurry = 1.0 + RATE * (min(gain / usual, SURPRISE) - 1.0)
             pace[i] = min(max(hurry * pace[i], SLOWEST), FASTEST)
         sums[0] += gain

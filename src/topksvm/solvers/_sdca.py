@@ -136,10 +136,12 @@ class SDCA(Run):
     def part_of_full_pass(self, order: Indices, sums: Floats) -> None:
         """Step on all classes of some examples; add gain of the dual and losses met to `sums`."""
         self.is_certified = False
-        is_single = self.problem.is_sparse or self.block == 1
-        work = self._sequential if is_single else self._blocks
-        with self._timed("full"), blas_limit(self.blas_threads):
-            self._in_segments(work, order, sums)
+        with self._timed("full"):
+            if self.problem.is_sparse or self.block == 1:
+                self._in_segments(self._sequential, order, sums)
+                return
+            with blas_limit(self.blas_threads):
+                self._in_segments(self._blocks, order, sums)
 
     def end_full_pass(self, sums: Floats) -> float:
         """Return an estimate of the primal objective after a pass over all examples."""
