@@ -89,7 +89,7 @@ def test_it_computes_what_shards_in_one_process_compute(objective, make_team):
     for run in runs:
         for _ in range(12):
             run.round(Order(reach=2.0))
-        for caution in (0.1, 0.2):
+        for caution in (0.05, 0.1):
             run.caution = caution
             run.round(Order(reach=2.0, caution=caution, undo=run.must_undo))
     first, second = (run.run() for run in runs)
