@@ -165,8 +165,8 @@ class SequentialSDCA(SDCA):
     def __init__(self, loss: Any, problem: Problem, options: SDCAOptions) -> None:
         super().__init__(loss, problem, replace(options, active=False))
 
-    def _blocks(self, index: NDArray[np.int64], sums: Floats) -> int:
-        return self._sequential(index, sums)
+    def _blocks(self, index: NDArray[np.int64]) -> int:
+        return self._sequential(index)
 
 
 def _liblinear(X: Floats, y: Labels, C: float, problem: Problem, tol: float) -> Iterator[TimeToGap]:

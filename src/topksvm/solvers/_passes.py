@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topksvm._numba import borrow, kernel, summing_kernel
+from topksvm._numba import borrow, inlined_kernel, kernel, summing_kernel
 from topksvm.solvers._rows import add_row, copy_row, scores_at, scores_of_all
 from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
 
@@ -44,7 +44,6 @@ def block_pass(
     duals, candidates = borrow(duals), borrow(candidates)
     changes, scratch = borrow(changes), borrow(scratch)
     m = changes.first.size - 1
-    group = scratch.group
     for start in range(0, index.size, block):
         if duals.used[0] + block * m > duals.classes.size:
             return start
@@ -52,29 +51,78 @@ def block_pass(
         x = stack[m : m + n]
         for b in range(n):
             copy_row(rows, index[start + b], x[b])
-        # One column for each example: its scores, then its row of the Gram matrix.
+        # One column for each example: its scores, then its column of the Gram matrix.
         products = scores[: (m + n) * n].reshape(m + n, n)
         np.dot(stack[: m + n], x.T, products)
-        end = np.int64(0)  # A plain 0 would be compiled for as a special case.
-        for left in range(0, n, GROUP):
-            right = min(left + GROUP, n)
-            transpose_columns(products, left, right, group)
-            first = end
-            for b in range(left, right):
-                i = index[start + b]
-                row = group[b - left]
-                apply_changes(row, m, changes, first, end)
-                gain, loss_value, end = full_step(
-                    loss, i, b, row[:m], examples, duals, candidates, changes, end, scratch
-                )
-                sums[0] += gain
-                sums[1] += examples.C[i] * loss_value
-            for p in range(first, end):
-                add_to_columns(
-                    products, changes.classes[p], m + changes.owners[p], changes.values[p], right
-                )
+        end = steps_of_block(
+            loss, index[start : start + n], products[:m], products[m:],
+            examples, duals, candidates, changes, scratch, sums,
+        )  # fmt: skip
         add_changes(stack, x, changes, end)
     return index.size
+
+
+@kernel
+def gather_blocks(rows, index, block, x, grams):
+    """Copy the dense rows `index` to `x`, and write the Gram matrix of each block to `grams`."""
+    for start in range(0, index.size, block):
+        stop = min(start + block, index.size)
+        n = stop - start
+        for b in range(start, stop):
+            copy_row(rows, index[b], x[b])
+        part = x[start:stop]
+        np.dot(part, part.T, grams[start * block : start * block + n * n].reshape(n, n))
+
+
+@kernel
+def gathered_pass(
+    loss, x, grams, index, block, weights, scores, examples, duals, candidates, changes, scratch,
+    sums,
+):  # fmt: skip
+    """Step as `block_pass` does, on blocks from `gather_blocks`, which may serve several runs."""
+    x, grams, weights, scores = borrow(x), borrow(grams), borrow(weights), borrow(scores)
+    examples, duals, candidates = borrow(examples), borrow(duals), borrow(candidates)
+    changes, scratch = borrow(changes), borrow(scratch)
+    m = changes.first.size - 1
+    for start in range(0, index.size, block):
+        if duals.used[0] + block * m > duals.classes.size:
+            return start
+        n = min(block, index.size - start)
+        part = x[start : start + n]
+        products = scores[: m * n].reshape(m, n)
+        np.dot(weights, part.T, products)
+        gram = grams[start * block : start * block + n * n].reshape(n, n)
+        end = steps_of_block(
+            loss, index[start : start + n], products, gram,
+            examples, duals, candidates, changes, scratch, sums,
+        )  # fmt: skip
+        add_changes(weights, part, changes, end)
+    return index.size
+
+
+@inlined_kernel
+def steps_of_block(
+    loss, index, products, gram, examples, duals, candidates, changes, scratch, sums
+):
+    """Step on the examples `index`, given a column of scores for each; return where changes end."""
+    m, n, group = products.shape[0], index.size, scratch.group
+    end = np.int64(0)  # A plain 0 would be compiled for as a special case.
+    for left in range(0, n, GROUP):
+        right = min(left + GROUP, n)
+        transpose_columns(products, left, right, group)
+        first = end
+        for b in range(left, right):
+            i = index[b]
+            row = group[b - left]
+            apply_changes(row, gram[b], changes, first, end)
+            gain, loss_value, end = full_step(
+                loss, i, b, row[:m], examples, duals, candidates, changes, end, scratch
+            )
+            sums[0] += gain
+            sums[1] += examples.C[i] * loss_value
+        for p in range(first, end):
+            add_to_columns(products, changes.classes[p], gram[changes.owners[p]], changes.values[p], right)
+    return end
 
 
 @kernel
@@ -91,17 +139,17 @@ def transpose_columns(products, left, right, group):
 
 
 @summing_kernel
-def apply_changes(row, m, changes, first, end):
-    """Correct the scores ``row[:m]`` for the latest changes; the row's Gram matrix follows them."""
+def apply_changes(row, products, changes, first, end):
+    """Correct the scores of an example for the latest changes, by its products with the rows."""
     for p in range(first, end):
-        row[changes.classes[p]] += row[m + changes.owners[p]] * changes.values[p]
+        row[changes.classes[p]] += products[changes.owners[p]] * changes.values[p]
 
 
 @summing_kernel
-def add_to_columns(products, k, owner, value, right):
+def add_to_columns(scores, k, products, value, right):
     """Correct the scores for class `k` of the examples from `right` on for a change."""
-    for b in range(right, products.shape[1]):
-        products[k, b] += value * products[owner, b]
+    for b in range(right, scores.shape[1]):
+        scores[k, b] += value * products[b]
 
 
 @kernel

@@ -171,18 +171,27 @@ def trace(
     start: tuple[float, Result] | None = None,
 ) -> Iterator[tuple[float, Result]]:
     """Yield the solution of `problem` for each of the growing `Cs` times its own weights."""
-    loss = make_loss(name, k, smoothing)
+    loss = loss_for(problem, name, k, smoothing)
+    chosen = choose_solver(solver, name, loss)
+    for C in Cs.tolist():
+        scaled = at(problem, C)
+        warm = None if start is None else adapt(start[1], loss, scaled, C / start[0])
+        start = C, run_solver(chosen, loss, scaled, options, warm)
+        yield start
+
+
+def loss_for(problem: Problem, name: str, k: int, smoothing: float) -> Any:
+    """Return the loss; complain unless its k is below the number of classes."""
     if not 1 <= k < problem.m:
         raise ValueError(
             f"k = {k} but there are {problem.m} classes; k must be between 1 and {problem.m - 1}."
         )
-    chosen = choose_solver(solver, name, loss)
-    for C in Cs.tolist():
-        examples = problem.examples._replace(C=C * problem.examples.C)
-        scaled = replace(problem, examples=examples)
-        warm = None if start is None else adapt(start[1], loss, scaled, C / start[0])
-        start = C, run_solver(chosen, loss, scaled, options, warm)
-        yield start
+    return make_loss(name, k, smoothing)
+
+
+def at(problem: Problem, C: float) -> Problem:
+    """Return the problem with its weights of examples times `C`."""
+    return replace(problem, examples=problem.examples._replace(C=C * problem.examples.C))
 
 
 def adapt(result: Result, loss: Any, problem: Problem, ratio: float) -> Result:

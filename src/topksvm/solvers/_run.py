@@ -46,6 +46,14 @@ class Run(ABC):
         """Seconds since the start."""
         return time.perf_counter() - self.start_time
 
+    def pause(self) -> None:
+        """Stop the clock."""
+        self.paused_at = time.perf_counter()
+
+    def resume(self, seconds: float = 0.0) -> None:
+        """Let the clock go on, with `seconds` of work that was done for this run meanwhile."""
+        self.start_time += time.perf_counter() - self.paused_at - seconds
+
     @abstractmethod
     def certify(self) -> Certificate:
         """Certify the present model and record it."""

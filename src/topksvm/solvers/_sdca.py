@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,13 @@ from topksvm.solvers._certificate import (
 )
 from topksvm.solvers._duals import Duals, empty_duals, snapshot, with_room
 from topksvm.solvers._extrapolation import Extrapolator
-from topksvm.solvers._passes import active_pass, block_pass, choose_visits, sequential_pass
+from topksvm.solvers._passes import (
+    active_pass,
+    block_pass,
+    choose_visits,
+    gathered_pass,
+    sequential_pass,
+)
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Status
 from topksvm.solvers._run import Report, Run
@@ -35,7 +41,7 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 
 SEGMENT = 4096
-"""Examples between two chances for Ctrl-C."""
+"""Examples between two chances for Ctrl-C, about."""
 
 TINY = float(np.finfo(float).tiny)
 
@@ -53,6 +59,14 @@ SMALL_WEIGHTS = 1 << 13
 
 SMALL_PRODUCT = 1 << 26
 """Multiplications below which a matrix product is slower with more than one thread."""
+
+
+class Blocks(NamedTuple):
+    """Rows of X in the order of `index`, and the Gram matrices of their blocks, one by one."""
+
+    x: Floats
+    grams: Floats
+    index: Indices
 
 
 @dataclass(frozen=True)
@@ -94,9 +108,10 @@ class SDCA(Run):
         self.options = options
         m, n = problem.m, problem.n
         self.block = options.block_size or choose_block_size(m, problem.d)
+        self.segment = self.block * max(1, SEGMENT // self.block)
         self.rng = np.random.default_rng(options.seed)
         self.members = np.flatnonzero(problem.examples.C > 0.0)
-        self.scratch = make_scratch(m, problem.dtype, self.block)
+        self.scratch = make_scratch(m, problem.dtype)
         self.wide_scratch = make_scratch(m, np.dtype(np.float64))
         self.changes = make_changes(self.block, m, problem.dtype)
         self.scores = np.empty(self.block * (m + self.block), problem.dtype)
@@ -104,6 +119,7 @@ class SDCA(Run):
         self.use_active = options.active and getattr(loss, "has_sparse_duals", False)
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
         self.pace, self.due = np.ones(n), np.zeros(n)
+        self.sums = np.zeros(2)  # Gain of the dual, and losses met, by the present full pass.
         self.n_visits = 0
         self.hope = HOPE if self.use_active else 1.0
         self.extrapolator = Extrapolator(loss, problem)
@@ -128,41 +144,66 @@ class SDCA(Run):
 
     def full_pass(self) -> float:
         """Step on all classes of all examples; return an estimate of the primal objective."""
-        order = self.rng.permutation(self.members)
-        sums = np.zeros(2)
-        self.part_of_full_pass(order, sums)
-        return self.end_full_pass(sums)
+        self.part_of_full_pass(self.rng.permutation(self.members))
+        return self.end_full_pass()
 
-    def part_of_full_pass(self, order: Indices, sums: Floats) -> None:
-        """Step on all classes of some examples; add gain of the dual and losses met to `sums`."""
+    def part_of_full_pass(self, order: Indices) -> float:
+        """Step on all classes of the examples `order`; return the gain in the dual."""
+        if self.problem.is_sparse or self.block == 1:
+            return self._counted(lambda part: self._sequential(order[part]), order.size)
+        with blas_limit(self.blas_threads):
+            return self._counted(lambda part: self._blocks(order[part]), order.size)
+
+    def step_on_blocks(self, blocks: Blocks) -> float:
+        """Make a part of a full pass on examples that were gathered; return the gain."""
+
+        def work(part: slice) -> int:
+            return gathered_pass(
+                self.loss,
+                blocks.x[part],
+                blocks.grams[part.start * self.block :],
+                blocks.index[part],
+                self.block,
+                self.weights,
+                self.scores,
+                self.problem.examples,
+                self.duals,
+                self.candidates,
+                self.changes,
+                self.scratch,
+                self.sums,
+            )
+
+        return self._counted(work, blocks.index.size)
+
+    def _counted(self, work: Callable[[slice], int], size: int) -> float:
+        """Do a part of a full pass; return the gain in the dual, which is added to it."""
         self.is_certified = False
+        before = float(self.sums[0])
         with self._timed("full"):
-            if self.problem.is_sparse or self.block == 1:
-                self._in_segments(self._sequential, order, sums)
-                return
-            with blas_limit(self.blas_threads):
-                self._in_segments(self._blocks, order, sums)
+            self._in_segments(work, size)
+        gain = float(self.sums[0]) - before
+        self.dual += gain
+        return gain
 
-    def end_full_pass(self, sums: Floats) -> float:
+    def end_full_pass(self) -> float:
         """Return an estimate of the primal objective after a pass over all examples."""
-        self.dual += float(sums[0])
+        losses, self.sums[...] = float(self.sums[1]), 0.0
         self.n_passes += 1
-        return float(sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
+        return losses + 0.5 * float(np.vdot(self.weights, self.weights))
 
-    def _in_segments(
-        self, work: Callable[[Indices, Floats], int], order: Indices, sums: Floats
-    ) -> None:
+    def _in_segments(self, work: Callable[[slice], int], size: int) -> None:
         """Call `work`, which returns how far it came before the log of the duals was full."""
         start = 0
-        while start < order.size:
+        while start < size:
             self.make_room()
-            start += work(order[start : start + SEGMENT], sums)
+            start += work(slice(start, min(start + self.segment, size)))
 
     def make_room(self) -> None:
         """See that the log of the duals has room for a block."""
         self.duals = with_room(self.duals, self.room)
 
-    def _sequential(self, index: Indices, sums: Floats) -> int:
+    def _sequential(self, index: Indices) -> int:
         return sequential_pass(
             self.loss,
             self.problem.rows,
@@ -174,10 +215,10 @@ class SDCA(Run):
             self.changes,
             self.scratch,
             self.scores[: self.problem.m],
-            sums,
+            self.sums,
         )
 
-    def _blocks(self, index: Indices, sums: Floats) -> int:
+    def _blocks(self, index: Indices) -> int:
         return block_pass(
             self.loss,
             self.problem.rows,
@@ -190,7 +231,7 @@ class SDCA(Run):
             self.candidates,
             self.changes,
             self.scratch,
-            sums,
+            self.sums,
         )
 
     def active_pass(self, usual: float = 0.0) -> float:
@@ -206,12 +247,12 @@ class SDCA(Run):
         order = self.rng.permutation(order[: self.n_visits])
         sums = np.zeros(2)
 
-        def work(index: Indices, sums: Floats) -> int:
+        def work(part: slice) -> int:
             return active_pass(
                 self.loss,
                 self.problem.rows,
                 self.weights,
-                index,
+                order[part],
                 self.problem.examples,
                 self.duals,
                 self.candidates,
@@ -223,7 +264,7 @@ class SDCA(Run):
             )
 
         with self._timed("active"):
-            self._in_segments(work, order, sums)
+            self._in_segments(work, order.size)
         self.dual += float(sums[0])
         self.n_passes += 1
         return float(sums[0])
@@ -246,9 +287,12 @@ class SDCA(Run):
         self.record(problem.coefficients(model), certificate)
         return certificate
 
+    def is_solved_by_start(self) -> bool:
+        """Return whether the start is a solution, as where a smaller `C` bound no dual."""
+        return self.is_warm and self.certify().relative_gap <= self.tol
+
     def _run(self, report: Report | None) -> Status:
-        # Where no dual was at its bound, the solution for a smaller C is that for this one.
-        if self.is_warm and self.certify().relative_gap <= self.tol:
+        if self.is_solved_by_start():
             return Status.SOLVED
         while True:
             status = self.after_full_pass(self.full_pass(), report)
@@ -288,20 +332,21 @@ class SDCA(Run):
             if self.n_passes >= self.options.max_iter or self.elapsed >= self.options.max_time:
                 break
             # The direction of a pass that follows a jump would be that of the jump's correction.
-            gain = self._pass_and_beyond(usual) if done % 2 else self.active_pass(usual)
-            # The later, the better: the weights after the tenth pass count ten times.
-            total += (done + 1) * self.weights
-            share += done + 1
+            before = snapshot(self.duals) if done % 2 else None
+            gain = self.active_pass(usual)
+            # The later, the better; before the jump, which the next pass has to smooth.
+            weight = (done + 1) ** 3
+            total += weight * self.weights
+            share += weight
+            if before is not None:
+                self._go_on_from(before)
             largest = max(largest, gain)
             usual = gain / max(self.n_visits, 1)
             if gain <= WORTHWHILE * largest:
                 break
         return total / share if share else None
 
-    def _pass_and_beyond(self, usual: float) -> float:
-        """Make an active pass and go on in its direction; return the gain of the pass alone."""
-        before = snapshot(self.duals)
-        gain = self.active_pass(usual)
+    def _go_on_from(self, before: Duals) -> None:
+        """Go on in the direction that has led here from `before`, if that raises the dual."""
         with self._timed("extrapolation"):
             self.dual += self.extrapolator.go_on(before, self.duals, self.weights)
-        return gain

@@ -68,10 +68,10 @@ class Scratch(NamedTuple):
     ranked: NDArray[np.float64]
 
 
-def make_scratch(m: int, dtype: np.dtype, block: int = 0) -> Scratch:
+def make_scratch(m: int, dtype: np.dtype) -> Scratch:
     """Return scratch memory for `m` classes and scores of type `dtype`."""
     return Scratch(
-        np.empty((GROUP, m + block), dtype),
+        np.empty((GROUP, m), dtype),
         np.empty(m, np.int32),
         np.zeros(m, np.bool_),
         np.empty(m + 1, dtype),

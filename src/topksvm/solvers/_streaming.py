@@ -115,7 +115,6 @@ class StreamedSDCA(SDCA):
         self.whole, self.all_duals, self.all_candidates = problem, self.duals, self.candidates
         self.after_window = after_window
         self.windows_done = 0
-        self.sums = np.zeros(2)
         self.total = np.zeros(self.weights.shape)
         self.average: Floats | None = None
         self.drift = 0.0
@@ -139,19 +138,12 @@ class StreamedSDCA(SDCA):
             if self.after_window is not None:
                 self.after_window(self)
         self.average = self.total / (len(plan) - later)
-        primal = float(self.sums[1]) + 0.5 * float(np.vdot(self.weights, self.weights))
         self.windows_done = 0
-        self.sums[...] = 0.0
         self.total[...] = 0.0
-        self.n_passes += 1
-        return primal
+        return self.end_full_pass()
 
     def _work_on_window(self) -> None:
-        sums = np.zeros(2)
-        self.part_of_full_pass(self.rng.permutation(self.members), sums)
-        self.dual += float(sums[0])
-        self.sums += sums
-        gain, passes = float(sums[0]), self.n_passes
+        gain, passes = self.part_of_full_pass(self.rng.permutation(self.members)), self.n_passes
         for _ in range(MAX_ACTIVE if self.use_active else 0):
             before, gain = gain, self.active_pass()
             if gain <= WORTHWHILE * before:

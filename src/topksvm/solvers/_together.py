@@ -1,0 +1,112 @@
+"""Several paths over one set of rows, walked together.
+
+The full passes of all of them visit the examples in one order, so that a block of rows is gathered
+(read from disk, where X is a memory map) and multiplied with itself once for all. Steps and active
+passes are each path's own. A path that has reached one of its points goes on to the next without
+waiting for the others.
+
+The order depends on the number of the pass alone, and the products have the same shapes in any
+company: a path comes out the same, to the last bit, whoever walks along.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from topksvm._threads import blas_limit
+from topksvm.solvers._passes import gather_blocks
+from topksvm.solvers._path import adapt, at
+from topksvm.solvers._problem import Problem
+from topksvm.solvers._result import Result, Status
+from topksvm.solvers._sdca import SDCA, Blocks, SDCAOptions, choose_block_size
+
+GATHERED_BYTES = 1 << 22
+"""Rows that are gathered at once: they should stay in a cache until the last run has used them."""
+
+Point = tuple[float, Result]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A path to walk: its loss, the growing values of C, and perhaps a solution to start from."""
+
+    loss: Any
+    Cs: Sequence[float]
+    start: Point | None = None
+
+
+def have_common_work(problem: Problem) -> bool:
+    """Return whether full passes over `problem` go by blocks, which can be shared."""
+    return not problem.is_sparse and choose_block_size(problem.m, problem.d) > 1
+
+
+def trace_together(
+    problem: Problem, walks: Sequence[Walk], options: SDCAOptions
+) -> Iterator[tuple[int, float, Result]]:
+    """Yield the number of a walk, a `C` and its solution, as they are reached.
+
+    The time of a run is its own, with its share of the common work.
+    """
+    members = np.flatnonzero(problem.examples.C > 0.0)
+    paths = {i: _walk(walk, problem, options) for i, walk in enumerate(walks)}
+    n_passes = 0
+    while paths:
+        waiting: list[SDCA] = []
+        for i, path in list(paths.items()):
+            for event in path:
+                if isinstance(event, SDCA):
+                    waiting.append(event)
+                    break
+                yield i, *event
+            else:
+                del paths[i]
+        order = np.random.default_rng([options.seed, n_passes]).permutation(members)
+        if waiting:
+            _full_pass(problem, waiting, order)
+        n_passes += 1
+
+
+def _walk(
+    walk: Walk, problem: Problem, options: SDCAOptions
+) -> Generator[SDCA | Point, None, None]:
+    """Yield the run whenever it needs a full pass, and each point when it is reached."""
+    start = walk.start
+    for C in walk.Cs:
+        scaled = at(problem, C)
+        duals = None
+        if start is not None:
+            duals = adapt(start[1], walk.loss, scaled, C / start[0]).duals
+        run = SDCA(walk.loss, scaled, options, duals)
+        status = Status.SOLVED if run.is_solved_by_start() else None
+        while status is None:
+            run.pause()
+            yield run
+            run.resume()
+            status = run.after_full_pass(run.end_full_pass())
+        start = C, run.finish(status)
+        yield start
+
+
+def _full_pass(problem: Problem, runs: list[SDCA], order: Any) -> None:
+    """Make a full pass of every run, with what they have in common done once."""
+    block = runs[0].block
+    row_bytes = problem.d * problem.dtype.itemsize
+    rows = block * max(1, GATHERED_BYTES // (block * row_bytes))
+    x = np.empty((min(rows, order.size), problem.d), problem.dtype)
+    grams = np.empty(x.shape[0] * block, problem.dtype)
+    with blas_limit(runs[0].blas_threads):
+        for start in range(0, order.size, rows):
+            index = order[start : start + rows]
+            begin = time.perf_counter()
+            gather_blocks(problem.rows, index, block, x, grams)
+            share = (time.perf_counter() - begin) / len(runs)
+            blocks = Blocks(x[: index.size], grams, index)
+            for run in runs:
+                run.resume(share)
+                run.step_on_blocks(blocks)
+                run.pause()
