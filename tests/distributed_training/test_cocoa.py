@@ -175,7 +175,7 @@ def test_one_shard_is_the_serial_solver_to_the_end(passes):
     for line in result.history:
         serial.full_pass()
         if passes > 1:
-            serial._active_passes()
+            serial._polish().go_on()
         certificate = serial.certify(scales=SCALES[:1])
         assert line.epoch == serial.n_passes
         assert line.dual == pytest.approx(certificate.dual, rel=1e-13)

@@ -116,7 +116,7 @@ class LocalSDCA(SDCA):
         """Make a full pass, if any, and others after it."""
         if self.use_active and passes > 1:
             self.full_pass()
-            self._active_passes()
+            self._polish().go_on()
             return
         for done in range(passes):
             if done == 0 or self.elapsed < self.options.max_time:

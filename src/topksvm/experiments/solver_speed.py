@@ -165,8 +165,9 @@ class SequentialSDCA(SDCA):
     def __init__(self, loss: Any, problem: Problem, options: SDCAOptions) -> None:
         super().__init__(loss, problem, replace(options, active=False))
 
-    def _blocks(self, index: NDArray[np.int64]) -> int:
-        return self._sequential(index)
+    def part_of_full_pass(self, order: NDArray[np.int64]) -> float:
+        """See the base class."""
+        return self._counted(lambda part: self._sequential(order[part]), order.size)
 
 
 def _liblinear(X: Floats, y: Labels, C: float, problem: Problem, tol: float) -> Iterator[TimeToGap]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from topksvm._numba import borrow, inlined_kernel, kernel
 from topksvm.losses._contract import dual_value, value
-from topksvm.solvers._rows import DenseRows, add_row, gather_rows, scores_of_all
+from topksvm.solvers._rows import DenseRows, add_row, gather_rows, load_row, scores_of_all
 
 Floats = NDArray[np.floating[Any]]
 
@@ -199,7 +199,7 @@ def add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch):
     scores = np.empty(weights.shape[1])
     for i in range(examples.labels.size):
         if examples.C[i] != 0.0:
-            scores_of_all(rows, weights, i, scores)
+            scores_of_all(rows, weights, i, scores, scores)
             add_loss(loss, i, scores, examples, scales, totals, scratch)
 
 
@@ -221,10 +221,14 @@ def sum_outer_products(rows, examples, duals, weights):
     """Add ``sum_i a_i x_i'`` to `weights`."""
     rows, examples = borrow(rows), borrow(examples)
     duals, weights = borrow(duals), borrow(weights)
+    d = weights.shape[1]
+    x = np.zeros(d, weights.dtype)
     for i in range(examples.labels.size):
+        if duals.count[i] == 0:
+            continue
+        load_row(rows, i, 0, d, x)
         total = 0.0
         for p in range(duals.start[i], duals.start[i] + duals.count[i]):
-            add_row(rows, weights, i, duals.classes[p], -duals.values[p])
+            add_row(rows, weights, i, x, 0, d, duals.classes[p], -duals.values[p])
             total += duals.values[p]
-        if total != 0.0:
-            add_row(rows, weights, i, examples.labels[i], total)
+        add_row(rows, weights, i, x, 0, d, examples.labels[i], total)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from topksvm._numba import borrow, inlined_kernel, kernel, summing_kernel
 from topksvm.losses._hinge import feasible_step
 from topksvm.solvers._duals import Duals
-from topksvm.solvers._rows import add_row
+from topksvm.solvers._rows import add_row, load_row
 
 Floats = NDArray[np.floating[Any]]
 
@@ -35,6 +35,8 @@ def find_direction(loss, rows, examples, before, duals, limit, steps, direction,
     rows, examples, before = borrow(rows), borrow(examples), borrow(before)
     duals, dense = borrow(duals), borrow(dense)
     change = np.empty(dense.size)
+    d = direction.shape[1]
+    x = np.zeros(d, direction.dtype)
     for i in range(duals.start.size):
         steps[i] = 0.0
         start, count = duals.start[i], duals.count[i]
@@ -46,15 +48,16 @@ def find_direction(loss, rows, examples, before, duals, limit, steps, direction,
             continue
         steps[i] = step
         total = 0.0
+        load_row(rows, i, 0, d, x)
         for j in range(count):
             e = step * change[j]
             total += e
             sums[0] += e - loss.smoothing / C * values[j] * e
             sums[1] += loss.smoothing / C * e * e
             if e != 0.0:
-                add_row(rows, direction, i, duals.classes[start + j], -e)
+                add_row(rows, direction, i, x, 0, d, duals.classes[start + j], -e)
         if total != 0.0:
-            add_row(rows, direction, i, examples.labels[i], total)
+            add_row(rows, direction, i, x, 0, d, examples.labels[i], total)
 
 
 @inlined_kernel

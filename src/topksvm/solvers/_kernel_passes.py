@@ -12,7 +12,7 @@ import numpy as np
 
 from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm.losses._contract import dual_value, value
-from topksvm.solvers._passes import add_changes, transpose_columns
+from topksvm.solvers._passes import add_changes, sort_by_class, transpose_columns
 from topksvm.solvers._steps import GROUP, full_step
 
 
@@ -39,7 +39,8 @@ def gram_block(loss, index, slots, gram, scores, examples, duals, candidates, ch
             )
     for p in range(end):
         changes.owners[p] = slots[changes.owners[p]]
-    add_changes(scores, gram, changes, end)
+    sort_by_class(changes, end)
+    add_changes(scores, gram, changes, 0, scores.shape[0])
 
 
 @kernel

@@ -17,8 +17,15 @@ from __future__ import annotations
 import numpy as np
 
 from topksvm._numba import borrow, inlined_kernel, kernel, summing_kernel
-from topksvm.solvers._rows import add_row, copy_row, scores_at, scores_of_all
+from topksvm._team import hear, meet, say, share_of
+from topksvm.solvers._rows import add_row, load_row, scores_at, scores_of_all
 from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
+
+CLASSES = 16
+"""Classes whose weights stay with one thread, so that products have the shapes that they like."""
+
+FEATURES = 16
+"""Features that stay with one thread: whole cache lines."""
 
 RATE = 0.1
 """How fast the pace of an example follows its gains."""
@@ -32,72 +39,62 @@ SLOWEST, FASTEST = 0.05, 20.0
 
 @kernel
 def block_pass(
-    loss, rows, index, block, stack, scores, examples, duals, candidates, changes, scratch, sums
-):
-    """Step on the dense rows `index` in order, in blocks; return how many were done.
-
-    The first ``m`` rows of `stack` are the weights. The rows of a block are copied below them, so
-    that one product gives its scores and its Gram matrix. ``sums`` accumulates the gain of the dual
-    and the losses met. Ends early when the log of the duals may be full after another block.
-    """
-    rows, stack, scores, examples = borrow(rows), borrow(stack), borrow(scores), borrow(examples)
-    duals, candidates = borrow(duals), borrow(candidates)
-    changes, scratch = borrow(changes), borrow(scratch)
-    m = changes.first.size - 1
-    for start in range(0, index.size, block):
-        if duals.used[0] + block * m > duals.classes.size:
-            return start
-        n = min(block, index.size - start)
-        x = stack[m : m + n]
-        for b in range(n):
-            copy_row(rows, index[start + b], x[b])
-        # One column for each example: its scores, then its column of the Gram matrix.
-        products = scores[: (m + n) * n].reshape(m + n, n)
-        np.dot(stack[: m + n], x.T, products)
-        end = steps_of_block(
-            loss, index[start : start + n], products[:m], products[m:],
-            examples, duals, candidates, changes, scratch, sums,
-        )  # fmt: skip
-        add_changes(stack, x, changes, end)
-    return index.size
-
-
-@kernel
-def gather_blocks(rows, index, block, x, grams):
-    """Copy the dense rows `index` to `x`, and write the Gram matrix of each block to `grams`."""
-    for start in range(0, index.size, block):
-        stop = min(start + block, index.size)
-        n = stop - start
-        for b in range(start, stop):
-            copy_row(rows, index[b], x[b])
-        part = x[start:stop]
-        np.dot(part, part.T, grams[start * block : start * block + n * n].reshape(n, n))
-
-
-@kernel
-def gathered_pass(
-    loss, x, grams, index, block, weights, scores, examples, duals, candidates, changes, scratch,
-    sums,
+    loss, rows, index, begin, block, gather, x, grams, weights, scores, examples, duals, candidates,
+    changes, scratch, sums, team, place,
 ):  # fmt: skip
-    """Step as `block_pass` does, on blocks from `gather_blocks`, which may serve several runs."""
-    x, grams, weights, scores = borrow(x), borrow(grams), borrow(weights), borrow(scores)
-    examples, duals, candidates = borrow(examples), borrow(duals), borrow(candidates)
-    changes, scratch = borrow(changes), borrow(scratch)
-    m = changes.first.size - 1
-    for start in range(0, index.size, block):
+    """Step on the dense rows `index` from `begin` on in order, in blocks; return where it ended.
+
+    The rows of a block are copied to `x`, which has slots for several, and multiplied with one
+    another in `grams`; without `gather` they are there already. ``sums`` accumulates the gain of
+    the dual and the losses met. Ends early when the log of the duals may be full after another
+    block.
+
+    Each member of the team looks after the weights of some classes. While the leader steps, the
+    next one gathers the block that follows.
+    """
+    rows, x, grams, weights = borrow(rows), borrow(x), borrow(grams), borrow(weights)
+    scores, examples, duals = borrow(scores), borrow(examples), borrow(duals)
+    candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
+    team = borrow(team)
+    m = weights.shape[0]
+    low, high = share_of(place, team.size, m, CLASSES)
+    for start in range(begin, index.size, block):
         if duals.used[0] + block * m > duals.classes.size:
             return start
         n = min(block, index.size - start)
-        part = x[start : start + n]
+        if gather and (team.size == 1 or start == begin):
+            if place == 0:
+                gather_block(rows, index, start, block, x, grams)
+            meet(team)
+        slot = start // block % grams.shape[0]
+        part = x[slot * block : slot * block + n]
+        gram = grams[slot, : n * n].reshape(n, n)
+        # One column for each example.
         products = scores[: m * n].reshape(m, n)
-        np.dot(weights, part.T, products)
-        gram = grams[start * block : start * block + n * n].reshape(n, n)
-        end = steps_of_block(
-            loss, index[start : start + n], products, gram,
-            examples, duals, candidates, changes, scratch, sums,
-        )  # fmt: skip
-        add_changes(weights, part, changes, end)
+        np.dot(weights[low:high], part.T, products[low:high])
+        meet(team)
+        if place == 0:
+            end = steps_of_block(
+                loss, index[start : start + n], products, gram, examples, duals, candidates,
+                changes, scratch, sums,
+            )  # fmt: skip
+            sort_by_class(changes, end)
+        elif place == 1 and gather and start + block < index.size:
+            gather_block(rows, index, start + block, block, x, grams)
+        meet(team)
+        add_changes(weights, part, changes, low, high)
     return index.size
+
+
+@kernel
+def gather_block(rows, index, start, block, x, grams):
+    """Copy the dense rows of the block that begins at `start`, and multiply them."""
+    n = min(block, index.size - start)
+    slot = start // block % grams.shape[0]
+    part = x[slot * block : slot * block + n]
+    for b in range(n):
+        load_row(rows, index[start + b], 0, x.shape[1], part[b])
+    np.dot(part, part.T, grams[slot, : n * n].reshape(n, n))
 
 
 @inlined_kernel
@@ -121,7 +118,8 @@ def steps_of_block(
             sums[0] += gain
             sums[1] += examples.C[i] * loss_value
         for p in range(first, end):
-            add_to_columns(products, changes.classes[p], gram[changes.owners[p]], changes.values[p], right)
+            owner = changes.owners[p]
+            add_to_columns(products, changes.classes[p], gram[owner], changes.values[p], right)
     return end
 
 
@@ -153,15 +151,14 @@ def add_to_columns(scores, k, products, value, right):
 
 
 @kernel
-def add_changes(weights, x, changes, end):
-    """Bring the weights up to date with the changes of a block of dense rows `x`.
+def add_changes(weights, x, changes, low, high):
+    """Bring the weights of the classes from `low` to `high` up to date with the changes of a block.
 
     Class by class, four changes at a time: each weight is read and written once for four of them.
     """
-    sort_by_class(changes, end)
     order, owners, values = changes.order, changes.owners, changes.values
     nothing = values.dtype.type(0)
-    for k in range(changes.first.size - 1):
+    for k in range(low, high):
         p, stop = changes.first[k], changes.first[k + 1]
         while p + 1 < stop:
             a, b = order[p], order[p + 1]
@@ -213,22 +210,23 @@ def sort_by_class(changes, end):
 
 @kernel
 def sequential_pass(
-    loss, rows, weights, index, examples, duals, candidates, changes, scratch, scores, sums
+    loss, rows, weights, index, examples, duals, candidates, changes, scratch, x, scores, sums
 ):
     """Step on the examples `index` one by one on all classes; return how many were done."""
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    scores, start = borrow(scores), np.int64(0)
+    x, scores, start = borrow(x), borrow(scores), np.int64(0)
     for done in range(index.size):
         if duals.used[0] + scores.size > duals.classes.size:
             return done
         i = index[done]
-        scores_of_all(rows, weights, i, scores)
+        load_row(rows, i, 0, x.size, x)
+        scores_of_all(rows, weights, i, x, scores)
         gain, loss_value, end = full_step(
             loss, i, done, scores, examples, duals, candidates, changes, start, scratch
         )
         for p in range(end):
-            add_row(rows, weights, i, changes.classes[p], changes.values[p])
+            add_row(rows, weights, i, x, 0, x.size, changes.classes[p], changes.values[p])
         sums[0] += gain
         sums[1] += examples.C[i] * loss_value
     return index.size
@@ -259,32 +257,67 @@ def choose_visits(members, idle, pace, due, order):
 
 @kernel
 def active_pass(
-    loss, rows, weights, index, examples, duals, candidates, changes, scratch, pace, usual, sums
-):
+    loss, rows, weights, index, examples, duals, candidates, changes, scratch, x, partial, pace,
+    usual, sums, team, place,
+):  # fmt: skip
     """Step on the examples `index` one by one on the classes in play; return how many were done.
 
     Examples that gain more than is `usual` are hurried, the others slowed down, and those without
     a change left alone until the next full pass, unless it is 0.
+
+    The features are divided into parts, one for each row of `partial`, and the parts among the
+    members of the team: the sums are the same however many there are.
     """
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
+    x, partial, team = borrow(x), borrow(partial), borrow(team)
     row, chosen, start = scratch.row, scratch.chosen, np.int64(0)
+    parts = partial.shape[0]
+    bounds = np.empty((parts, 2), np.uint64)
+    for part in range(parts):
+        bounds[part] = share_of(part, parts, x.size, FEATURES)
     for done in range(index.size):
         i = index[done]
+        # Each member for itself: it takes less time than to meet.
         n = choose_in_play(i, duals, candidates, scratch)
         if duals.used[0] + n > duals.classes.size:
             return done
         chosen[n] = examples.labels[i]
-        scores_at(rows, weights, i, chosen, n + 1, row)
-        base = np.float64(row[n])
-        gain, end = take_step(
-            loss, i, done, row[:n], n, base, examples, duals, changes, start, scratch
-        )
-        for p in range(end):
-            add_row(rows, weights, i, changes.classes[p], changes.values[p])
-        if usual > 0.0:
-            candidates.idle[i] = end == 0
-            hurry = 1.0 + RATE * (min(gain / usual, SURPRISE) - 1.0)
-            pace[i] = min(max(hurry * pace[i], SLOWEST), FASTEST)
-        sums[0] += gain
+        for part in range(place, parts, team.size):
+            low, high = bounds[part]
+            load_row(rows, i, low, high, x)
+            scores_at(rows, weights, i, x, low, high, chosen, n + 1, partial[part])
+        meet(team)
+        if place == 0:
+            add_up(partial, n + 1, row)
+            base = np.float64(row[n])
+            gain, end = take_step(
+                loss, i, done, row[:n], n, base, examples, duals, changes, start, scratch
+            )
+            say(team, end)
+            if usual > 0.0:
+                candidates.idle[i] = end == 0
+                pace[i] = new_pace(pace[i], gain, usual)
+            sums[0] += gain
+        meet(team)
+        for part in range(place, parts, team.size):
+            low, high = bounds[part]
+            for p in range(hear(team)):
+                add_row(rows, weights, i, x, low, high, changes.classes[p], changes.values[p])
     return index.size
+
+
+@inlined_kernel
+def add_up(partial, n, row):
+    """Write the sums over the parts of the first `n` scores to `row`."""
+    for j in range(n):
+        row[j] = partial[0, j]
+        for part in range(1, partial.shape[0]):
+            row[j] += partial[part, j]
+
+
+@inlined_kernel
+def new_pace(pace, gain, usual):
+    """Return the pace of an example after a step, faster if it gained more than is usual."""
+    hurry = 1.0 + RATE * (min(gain / usual, SURPRISE) - 1.0)
+    return min(max(hurry * pace, SLOWEST), FASTEST)

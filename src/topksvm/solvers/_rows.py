@@ -7,6 +7,7 @@ value of a constant last feature that X itself does not hold.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,29 +15,50 @@ from numpy.typing import NDArray
 
 from topksvm._numba import dispatched, kernel, summing_kernel
 
+LINE = 64
+"""Bytes of a cache line, which vector instructions like to read whole."""
+
+
+def aligned_zeros(shape: tuple[int, int], dtype: np.dtype) -> NDArray[Any]:
+    """Return an array of zeros that begins at a cache line."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.zeros(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def padded(d: int, dtype: np.dtype) -> int:
+    """Return `d` rounded up to whole cache lines."""
+    per_line = LINE // dtype.itemsize
+    return -(-d // per_line) * per_line
+
 
 @dispatched
-def scores_at(rows, weights, i, classes, n, out):
-    """Write the scores of row `i` for ``classes[:n]`` to `out`."""
-    return rows.scores_at(rows, weights, i, classes, n, out)
+def load_row(rows, i, low, high, x):
+    """Bring the features from `low` to `high` of row `i` to `x`, as the functions below want it.
+
+    Beyond the features and the constant one, `x` holds zeros and is left alone. Sparse rows are
+    used where they are.
+    """
+    return rows.load_row(rows, i, low, high, x)
 
 
 @dispatched
-def scores_of_all(rows, weights, i, out):
-    """Write the scores of row `i` for all classes to `out`."""
-    return rows.scores_of_all(rows, weights, i, out)
+def scores_at(rows, weights, i, x, low, high, classes, n, out):
+    """Write the scores of row `i` for ``classes[:n]``, from the features loaded, to `out`."""
+    return rows.scores_at(rows, weights, i, x, low, high, classes, n, out)
 
 
 @dispatched
-def add_row(rows, weights, i, k, factor):
-    """Add `factor` times row `i` to the weights of class `k`."""
-    return rows.add_row(rows, weights, i, k, factor)
+def scores_of_all(rows, weights, i, x, out):
+    """Write the scores of row `i`, which is loaded, for all classes to `out`."""
+    return rows.scores_of_all(rows, weights, i, x, out)
 
 
 @dispatched
-def copy_row(rows, i, out):
-    """Write the dense row `i`, with the constant feature if there is one, to `out`."""
-    return rows.copy_row(rows, i, out)
+def add_row(rows, weights, i, x, low, high, k, factor):
+    """Add `factor` times row `i`, the features loaded, to the weights of class `k`."""
+    return rows.add_row(rows, weights, i, x, low, high, k, factor)
 
 
 @dispatched
@@ -46,59 +68,53 @@ def squared_norm(rows, i):
 
 
 class DenseRows(NamedTuple):
-    """Rows of a C-ordered array."""
+    """Rows of a C-ordered array.
+
+    A row is copied before it is used: many classes read it then from where it is aligned as the
+    weights are, in their precision, with the constant feature in its place.
+    """
 
     x: NDArray[np.floating[Any]]
     bias: float
 
     @staticmethod
-    def scores_at(rows, weights, i, classes, n, out):
+    def load_row(rows, i, low, high, x):
         """See the function of this name."""
-        x, d = rows.x, rows.x.shape[1]
+        d = rows.x.shape[1]
+        for j in range(np.uint64(low), min(np.uint64(high), np.uint64(d))):
+            x[j] = rows.x[i, j]
+        if rows.bias != 0.0 and low <= d < high:
+            x[d] = rows.bias
+
+    @staticmethod
+    def scores_at(rows, weights, i, x, low, high, classes, n, out):
+        """See the function of this name."""
         whole = n - n % 4
         for j in range(0, whole, 4):  # Four at a time: the row is read once for all of them.
             out[j], out[j + 1], out[j + 2], out[j + 3] = four_dots(
-                weights, classes[j], classes[j + 1], classes[j + 2], classes[j + 3], x, i
+                weights, classes[j], classes[j + 1], classes[j + 2], classes[j + 3], x, low, high
             )
         for j in range(whole, n):
-            out[j] = dot(weights, classes[j], x, i)
-        if rows.bias != 0.0:
-            for j in range(n):
-                out[j] += weights[classes[j], d] * rows.bias
+            out[j] = dot(weights, classes[j], x, low, high)
 
     @staticmethod
-    def scores_of_all(rows, weights, i, out):
+    def scores_of_all(rows, weights, i, x, out):
         """See the function of this name."""
-        d, m = rows.x.shape[1], out.size
+        m = out.size
         whole = m - m % 4
         for j in range(0, whole, 4):
             out[j], out[j + 1], out[j + 2], out[j + 3] = four_dots(
-                weights, j, j + 1, j + 2, j + 3, rows.x, i
+                weights, j, j + 1, j + 2, j + 3, x, 0, x.size
             )
         for j in range(whole, m):
-            out[j] = dot(weights, j, rows.x, i)
-        if rows.bias != 0.0:
-            for j in range(out.size):
-                out[j] += weights[j, d] * rows.bias
+            out[j] = dot(weights, j, x, 0, x.size)
 
     @staticmethod
-    def add_row(rows, weights, i, k, factor):
+    def add_row(rows, weights, i, x, low, high, k, factor):
         """See the function of this name."""
-        d = rows.x.shape[1]
         scale = weights.dtype.type(factor)  # So that no entry is widened.
-        for j in range(d):
-            weights[k, j] += scale * rows.x[i, j]
-        if rows.bias != 0.0:
-            weights[k, d] += factor * rows.bias
-
-    @staticmethod
-    def copy_row(rows, i, out):
-        """See the function of this name."""
-        d = rows.x.shape[1]
-        for j in range(d):
-            out[j] = rows.x[i, j]
-        if rows.bias != 0.0:
-            out[d] = rows.bias
+        for j in range(np.uint64(low), np.uint64(high)):
+            weights[k, j] += scale * x[j]
 
     @staticmethod
     def squared_norm(rows, i):
@@ -115,7 +131,11 @@ class SparseRows(NamedTuple):
     bias: float
 
     @staticmethod
-    def scores_at(rows, weights, i, classes, n, out):
+    def load_row(rows, i, low, high, x):
+        """See the function of this name."""
+
+    @staticmethod
+    def scores_at(rows, weights, i, x, low, high, classes, n, out):
         """See the function of this name."""
         last = weights.shape[0] - 1
         for j in range(n):
@@ -126,7 +146,7 @@ class SparseRows(NamedTuple):
                 out[j] += value * weights[feature, classes[j]]
 
     @staticmethod
-    def scores_of_all(rows, weights, i, out):
+    def scores_of_all(rows, weights, i, x, out):
         """See the function of this name."""
         m = weights.shape[1]
         out[:m] = 0.0
@@ -136,7 +156,7 @@ class SparseRows(NamedTuple):
             axpy(rows.bias, weights[weights.shape[0] - 1], out)
 
     @staticmethod
-    def add_row(rows, weights, i, k, factor):
+    def add_row(rows, weights, i, x, low, high, k, factor):
         """See the function of this name."""
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
             weights[rows.indices[p], k] += factor * rows.data[p]
@@ -149,21 +169,25 @@ class SparseRows(NamedTuple):
         return sum_of_squares(rows.data[rows.indptr[i] : rows.indptr[i + 1]]) + rows.bias**2
 
 
+# Ranges are unsigned here, as Numba takes a signed index that does not begin at 0 for one that may
+# count from the end, and such loops do not use vector instructions.
+
+
 @summing_kernel
-def dot(weights, k, x, i):
-    """Return ``<w_k, x_i>``; weights beyond the features of `x` do not count."""
+def dot(weights, k, x, low, high):
+    """Return ``<w_k, x>`` over the features from `low` to `high`."""
     total = weights.dtype.type(0)
-    for j in range(x.shape[1]):
-        total += weights[k, j] * x[i, j]
+    for j in range(np.uint64(low), np.uint64(high)):
+        total += weights[k, j] * x[j]
     return total
 
 
 @summing_kernel
-def four_dots(weights, a, b, c, e, x, i):
-    """Return ``<w_a, x_i>``, ``<w_b, x_i>``, ``<w_c, x_i>`` and ``<w_e, x_i>``."""
+def four_dots(weights, a, b, c, e, x, low, high):
+    """Return ``<w_a, x>``, ``<w_b, x>``, ``<w_c, x>`` and ``<w_e, x>``, as `dot` does."""
     first = second = third = fourth = weights.dtype.type(0)
-    for j in range(x.shape[1]):
-        value = x[i, j]
+    for j in range(np.uint64(low), np.uint64(high)):
+        value = x[j]
         first += weights[a, j] * value
         second += weights[b, j] * value
         third += weights[c, j] * value
@@ -199,4 +223,4 @@ def squared_norms(rows, start, stop, out):
 def gather_rows(rows, start, stop, out):
     """Copy the dense rows from `start` to `stop`, with the constant feature, to `out`."""
     for i in range(start, stop):
-        copy_row(rows, i, out[i - start])
+        load_row(rows, i, 0, out.shape[1], out[i - start])

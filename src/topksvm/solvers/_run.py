@@ -50,9 +50,9 @@ class Run(ABC):
         """Stop the clock."""
         self.paused_at = time.perf_counter()
 
-    def resume(self, seconds: float = 0.0) -> None:
-        """Let the clock go on, with `seconds` of work that was done for this run meanwhile."""
-        self.start_time += time.perf_counter() - self.paused_at - seconds
+    def resume(self) -> None:
+        """Let the clock go on."""
+        self.start_time += time.perf_counter() - self.paused_at
 
     @abstractmethod
     def certify(self) -> Certificate:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._team import make_team, work_together
 from topksvm._threads import blas_limit, n_threads
 from topksvm.solvers._certificate import (
     SCALES,
@@ -23,17 +24,18 @@ from topksvm.solvers._certificate import (
     rebuild_weights,
     sum_of_dual_values,
 )
-from topksvm.solvers._duals import Duals, empty_duals, snapshot, with_room
+from topksvm.solvers._duals import Duals, empty_duals, with_room
 from topksvm.solvers._extrapolation import Extrapolator
 from topksvm.solvers._passes import (
     active_pass,
     block_pass,
     choose_visits,
-    gathered_pass,
     sequential_pass,
 )
+from topksvm.solvers._polish import Polish
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Status
+from topksvm.solvers._rows import aligned_zeros, padded
 from topksvm.solvers._run import Report, Run
 from topksvm.solvers._steps import make_candidates, make_changes, make_scratch
 
@@ -48,25 +50,34 @@ TINY = float(np.finfo(float).tiny)
 EXTRA_CANDIDATES = 3
 """Classes in play for an example besides its support and the k with the largest scores."""
 
-WORTHWHILE = 0.2
-"""Share of the largest gain of this round below which active passes give way to a full one."""
-
-HOPE = 0.3
-"""By what active passes and averaging lower the gap that a full pass estimates, at first."""
+HOPE = 0.75
+"""The gap of the average of the weights against the one that a full pass estimates, at first."""
 
 SMALL_WEIGHTS = 1 << 13
 """Weights that the first cache holds."""
 
-SMALL_PRODUCT = 1 << 26
-"""Multiplications below which a matrix product is slower with more than one thread."""
+SMALL_SHARE = 1 << 20
+"""Multiplications in the scores of a block below which another thread does not pay."""
+
+SMALL_PASS = 1 << 27
+"""Multiplications in the scores of all examples below which it does not pay to start threads."""
+
+LARGE_STEP = 1 << 14
+"""Weights that a step of an active pass reads at least, from which on two threads share them."""
 
 
 class Blocks(NamedTuple):
-    """Rows of X in the order of `index`, and the Gram matrices of their blocks, one by one."""
+    """Room for the rows of several blocks, and for the products of the rows of each."""
 
     x: Floats
     grams: Floats
-    index: Indices
+
+
+def make_blocks(problem: Problem, block: int, slots: int) -> Blocks:
+    """Return room for `slots` blocks."""
+    dtype = problem.dtype
+    x = aligned_zeros((slots * block, padded(problem.d, dtype)), dtype)
+    return Blocks(x, np.empty((slots, block * block), dtype))
 
 
 @dataclass(frozen=True)
@@ -106,15 +117,14 @@ class SDCA(Run):
         self.loss = loss
         self.problem = problem
         self.options = options
-        m, n = problem.m, problem.n
+        m, n, dtype = problem.m, problem.n, problem.dtype
         self.block = options.block_size or choose_block_size(m, problem.d)
         self.segment = self.block * max(1, SEGMENT // self.block)
         self.rng = np.random.default_rng(options.seed)
         self.members = np.flatnonzero(problem.examples.C > 0.0)
-        self.scratch = make_scratch(m, problem.dtype)
         self.wide_scratch = make_scratch(m, np.dtype(np.float64))
-        self.changes = make_changes(self.block, m, problem.dtype)
-        self.scores = np.empty(self.block * (m + self.block), problem.dtype)
+        self.changes = make_changes(self.block, m, dtype)
+        self.scores = np.empty(self.block * m, dtype)
         wanted = min(getattr(loss, "k", 1) + EXTRA_CANDIDATES, m - 1)
         self.use_active = options.active and getattr(loss, "has_sparse_duals", False)
         self.candidates = make_candidates(n, wanted if self.use_active else 0)
@@ -126,12 +136,8 @@ class SDCA(Run):
         self.last_check = 0
         self.is_warm = duals is not None
         self.room = self.block * m
-        # Weights of dense rows stand on top of a stack, with room for a block of rows below them.
-        below = 0 if problem.is_sparse else self.block
-        self.stack = np.zeros((problem.shape[0] + below, problem.shape[1]), problem.dtype)
-        self.weights = self.stack[: problem.shape[0]]
-        is_small = (m + self.block) * self.block * problem.d < SMALL_PRODUCT
-        self.blas_threads = 1 if is_small else n_threads()
+        self._make_weights()
+        self._make_teams(wanted)
         if duals is None:
             self.duals = empty_duals(n, 4 * n + self.room)
             self.dual = 0.0
@@ -142,6 +148,28 @@ class SDCA(Run):
             dual_sum = float(sum_of_dual_values(loss, problem.examples, duals))
             self.dual = dual_sum - 0.5 * float(np.vdot(exact, exact))
 
+    def _make_weights(self) -> None:
+        """Make the weights: those of each class begin at a cache line, zeros fill the last one."""
+        problem = self.problem
+        width = problem.m if problem.is_sparse else padded(problem.d, problem.dtype)
+        self.padded = aligned_zeros((problem.shape[0], width), problem.dtype)
+        self.weights = self.padded[:, : problem.shape[1]]
+        self.x = aligned_zeros((1, width), problem.dtype)[0]
+
+    def _make_teams(self, wanted: int) -> None:
+        """Decide how many threads work on a pass; on one each where that is not much work."""
+        problem, threads = self.problem, n_threads()
+        m, d = problem.m, 0 if problem.is_sparse else problem.d
+        per_block = 1 + m * self.block * d // SMALL_SHARE
+        is_much = self.members.size * m * d >= SMALL_PASS
+        self.team = make_team(min(threads, per_block, 1 + m // 32) if is_much else 1)
+        # The same parts for any number of threads, so that the result is the same.
+        self.parts = 2 if (wanted + 1) * d >= LARGE_STEP else 1
+        self.active_team = make_team(min(threads, self.parts))
+        self.partial = np.empty((self.parts, m + 1), problem.dtype)
+        self.scratches = [make_scratch(m, problem.dtype) for _ in range(self.active_team.size)]
+        self.blocks: Blocks | None = None
+
     def full_pass(self) -> float:
         """Step on all classes of all examples; return an estimate of the primal objective."""
         self.part_of_full_pass(self.rng.permutation(self.members))
@@ -151,30 +179,19 @@ class SDCA(Run):
         """Step on all classes of the examples `order`; return the gain in the dual."""
         if self.problem.is_sparse or self.block == 1:
             return self._counted(lambda part: self._sequential(order[part]), order.size)
-        with blas_limit(self.blas_threads):
-            return self._counted(lambda part: self._blocks(order[part]), order.size)
+        if self.blocks is None:
+            self.blocks = make_blocks(self.problem, self.block, 2)
+        return self.step_on_blocks(self.blocks, order, gather=True)
 
-    def step_on_blocks(self, blocks: Blocks) -> float:
-        """Make a part of a full pass on examples that were gathered; return the gain."""
+    def step_on_blocks(self, blocks: Blocks, order: Indices, gather: bool) -> float:
+        """Make a part of a full pass, on rows that may have been gathered; return the gain."""
 
         def work(part: slice) -> int:
-            return gathered_pass(
-                self.loss,
-                blocks.x[part],
-                blocks.grams[part.start * self.block :],
-                blocks.index[part],
-                self.block,
-                self.weights,
-                self.scores,
-                self.problem.examples,
-                self.duals,
-                self.candidates,
-                self.changes,
-                self.scratch,
-                self.sums,
-            )
+            index = order[: part.stop]
+            return self._blocks(blocks, index, part.start, gather) - part.start
 
-        return self._counted(work, blocks.index.size)
+        with blas_limit(1):
+            return self._counted(work, order.size)
 
     def _counted(self, work: Callable[[slice], int], size: int) -> float:
         """Do a part of a full pass; return the gain in the dual, which is added to it."""
@@ -190,7 +207,7 @@ class SDCA(Run):
         """Return an estimate of the primal objective after a pass over all examples."""
         losses, self.sums[...] = float(self.sums[1]), 0.0
         self.n_passes += 1
-        return losses + 0.5 * float(np.vdot(self.weights, self.weights))
+        return losses + 0.5 * float(np.vdot(self.padded, self.padded))
 
     def _in_segments(self, work: Callable[[slice], int], size: int) -> None:
         """Call `work`, which returns how far it came before the log of the duals was full."""
@@ -207,32 +224,42 @@ class SDCA(Run):
         return sequential_pass(
             self.loss,
             self.problem.rows,
-            self.weights,
+            self.padded,
             index,
             self.problem.examples,
             self.duals,
             self.candidates,
             self.changes,
-            self.scratch,
+            self.scratches[0],
+            self.x,
             self.scores[: self.problem.m],
             self.sums,
         )
 
-    def _blocks(self, index: Indices) -> int:
-        return block_pass(
-            self.loss,
-            self.problem.rows,
-            index,
-            self.block,
-            self.stack,
-            self.scores,
-            self.problem.examples,
-            self.duals,
-            self.candidates,
-            self.changes,
-            self.scratch,
-            self.sums,
-        )
+    def _blocks(self, blocks: Blocks, index: Indices, begin: int, gather: bool) -> int:
+        def work(place: int) -> int:
+            return block_pass(
+                self.loss,
+                self.problem.rows,
+                index,
+                begin,
+                self.block,
+                gather,
+                blocks.x,
+                blocks.grams,
+                self.padded,
+                self.scores,
+                self.problem.examples,
+                self.duals,
+                self.candidates,
+                self.changes,
+                self.scratches[0],
+                self.sums,
+                self.team,
+                place,
+            )
+
+        return work_together(self.team, work)
 
     def active_pass(self, usual: float = 0.0) -> float:
         """Step on the classes in play of all examples; return the gain in the dual.
@@ -247,24 +274,31 @@ class SDCA(Run):
         order = self.rng.permutation(order[: self.n_visits])
         sums = np.zeros(2)
 
-        def work(part: slice) -> int:
+        def work(index: Indices, place: int) -> int:
             return active_pass(
                 self.loss,
                 self.problem.rows,
-                self.weights,
-                order[part],
+                self.padded,
+                index,
                 self.problem.examples,
                 self.duals,
                 self.candidates,
                 self.changes,
-                self.scratch,
+                self.scratches[place],
+                self.x,
+                self.partial,
                 self.pace,
                 usual,
                 sums,
+                self.active_team,
+                place,
             )
 
+        def work_on(part: slice) -> int:
+            return work_together(self.active_team, lambda place: work(order[part], place))
+
         with self._timed("active"):
-            self._in_segments(work, order.size)
+            self._in_segments(work_on, order.size)
         self.dual += float(sums[0])
         self.n_passes += 1
         return float(sums[0])
@@ -304,49 +338,35 @@ class SDCA(Run):
 
         `primal` is the estimate of the pass.
         """
-        tol = self.tol
         gap = primal - self.dual
         relative = gap / max(abs(primal), TINY)
         if report is not None:
             report(self.n_passes, self.elapsed, relative)
-        average = self._active_passes() if self.use_active else None
-        # The estimate knows nothing of larger weights, so look now and then in any case.
-        is_near, is_due = self.hope * relative <= tol, self.n_passes > 1.5 * self.last_check + 100
-        if is_near or is_due:
-            certificate = self.certify(average, SCALES[:1] if is_near else SCALES)
-            if certificate.relative_gap <= tol:
-                return Status.SOLVED
-            if is_near:
-                # It was too hopeful: ask for as much more as it was wrong by.
-                wrong = 1.1 * certificate.gap / max(gap, TINY)
-                self.hope = max(self.hope, min(4.0 * self.hope, wrong))
-        if self.n_passes >= self.options.max_iter:
-            return Status.MAX_ITER
-        return Status.MAX_TIME if self.elapsed >= self.options.max_time else None
+        polish = self._polish()
+        while True:
+            polish.go_on(self.tol / max(self.hope * relative, TINY))
+            # The estimate knows nothing of larger weights, so look now and then in any case.
+            is_near = self.hope * polish.relief * relative <= self.tol
+            if is_near or self.n_passes > 1.5 * self.last_check + 100:
+                certificate = self.certify(polish.average, SCALES[:1] if is_near else SCALES)
+                if certificate.relative_gap <= self.tol:
+                    return Status.SOLVED
+            if self.n_passes >= self.options.max_iter:
+                return Status.MAX_ITER
+            if self.elapsed >= self.options.max_time:
+                return Status.MAX_TIME
+            if not is_near:
+                return None
+            # It was too hopeful: ask for as much more as it was wrong by.
+            wrong = 1.1 * certificate.gap / max(polish.relief * gap, TINY)
+            self.hope = max(self.hope, min(4.0 * self.hope, wrong))
+            if not polish.pays:
+                return None
 
-    def _active_passes(self) -> Floats | None:
-        """Make active passes while they pay; return the average of the weights after them."""
-        total, share = np.zeros(self.weights.shape), 0
-        usual, largest = 0.0, 0.0
-        for done in range(self.options.max_active):
-            if self.n_passes >= self.options.max_iter or self.elapsed >= self.options.max_time:
-                break
-            # The direction of a pass that follows a jump would be that of the jump's correction.
-            before = snapshot(self.duals) if done % 2 else None
-            gain = self.active_pass(usual)
-            # The later, the better; before the jump, which the next pass has to smooth.
-            weight = (done + 1) ** 3
-            total += weight * self.weights
-            share += weight
-            if before is not None:
-                self._go_on_from(before)
-            largest = max(largest, gain)
-            usual = gain / max(self.n_visits, 1)
-            if gain <= WORTHWHILE * largest:
-                break
-        return total / share if share else None
+    def _polish(self) -> Polish:
+        return Polish(self)
 
-    def _go_on_from(self, before: Duals) -> None:
+    def go_on_from(self, before: Duals) -> None:
         """Go on in the direction that has led here from `before`, if that raises the dual."""
         with self._timed("extrapolation"):
-            self.dual += self.extrapolator.go_on(before, self.duals, self.weights)
+            self.dual += self.extrapolator.go_on(before, self.duals, self.padded)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate
 from topksvm.solvers._checkpoint import State
 from topksvm.solvers._duals import Duals, with_room
+from topksvm.solvers._polish import Polish
 from topksvm.solvers._problem import Problem, read_only
 from topksvm.solvers._result import Check
 from topksvm.solvers._rows import DenseRows, squared_norms
@@ -97,6 +98,10 @@ def memory_needed(n: int, d: int, m: int, k: int, dtype: np.dtype) -> int:
     per_example = 4 + 8 + 8 + 4 * (k + 3) + 1 + 16 + 12 + 1.5 * 12 * min(m, 2 * k + 10)
     widened = 8 * (m + d) * min(n, BLOCK_ENTRIES // max(m, d) + 1)
     return int(weights + n * per_example + widened)
+
+
+RELIEF = 0.4
+"""The gap of the average over the windows against the one that the pass estimates, about."""
 
 
 class StreamedSDCA(SDCA):
@@ -194,9 +199,12 @@ class StreamedSDCA(SDCA):
         self.drift = float(np.linalg.norm(self.weights - before)) / size if size else 0.0
         return certificate
 
-    def _active_passes(self) -> Floats | None:
-        # They were made window by window.
-        return self.average
+    def _polish(self) -> Polish:
+        # The active passes were made window by window.
+        polish = Polish(self)
+        polish.pays, polish.relief = False, RELIEF
+        polish.total, polish.share = self.average, 1.0
+        return polish
 
     def state(self) -> State:
         """Return what is needed to go on from after the present window."""

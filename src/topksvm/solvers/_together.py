@@ -11,19 +11,16 @@ company: a path comes out the same, to the last bit, whoever walks along.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from topksvm._threads import blas_limit
-from topksvm.solvers._passes import gather_blocks
 from topksvm.solvers._path import adapt, at
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Result, Status
-from topksvm.solvers._sdca import SDCA, Blocks, SDCAOptions, choose_block_size
+from topksvm.solvers._sdca import SDCA, SDCAOptions, choose_block_size, make_blocks
 
 GATHERED_BYTES = 1 << 22
 """Rows that are gathered at once: they should stay in a cache until the last run has used them."""
@@ -48,10 +45,7 @@ def have_common_work(problem: Problem) -> bool:
 def trace_together(
     problem: Problem, walks: Sequence[Walk], options: SDCAOptions
 ) -> Iterator[tuple[int, float, Result]]:
-    """Yield the number of a walk, a `C` and its solution, as they are reached.
-
-    The time of a run is its own, with its share of the common work.
-    """
+    """Yield the number of a walk, a `C` and its solution, as they are reached."""
     members = np.flatnonzero(problem.examples.C > 0.0)
     paths = {i: _walk(walk, problem, options) for i, walk in enumerate(walks)}
     n_passes = 0
@@ -93,20 +87,18 @@ def _walk(
 
 
 def _full_pass(problem: Problem, runs: list[SDCA], order: Any) -> None:
-    """Make a full pass of every run, with what they have in common done once."""
+    """Make a full pass of every run, with what they have in common done once.
+
+    The first to use a block gathers it. That is another run each time, so the time of a run holds
+    its share of the common work.
+    """
     block = runs[0].block
     row_bytes = problem.d * problem.dtype.itemsize
-    rows = block * max(1, GATHERED_BYTES // (block * row_bytes))
-    x = np.empty((min(rows, order.size), problem.d), problem.dtype)
-    grams = np.empty(x.shape[0] * block, problem.dtype)
-    with blas_limit(runs[0].blas_threads):
-        for start in range(0, order.size, rows):
-            index = order[start : start + rows]
-            begin = time.perf_counter()
-            gather_blocks(problem.rows, index, block, x, grams)
-            share = (time.perf_counter() - begin) / len(runs)
-            blocks = Blocks(x[: index.size], grams, index)
-            for run in runs:
-                run.resume(share)
-                run.step_on_blocks(blocks)
-                run.pause()
+    slots = max(2, min(GATHERED_BYTES // row_bytes, order.size) // block)
+    blocks = make_blocks(problem, block, slots)
+    for number, start in enumerate(range(0, order.size, slots * block)):
+        first = number % len(runs)
+        for place, run in enumerate(runs[first:] + runs[:first]):
+            run.resume()
+            run.step_on_blocks(blocks, order[start : start + slots * block], gather=place == 0)
+            run.pause()
