@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
@@ -33,6 +34,7 @@ __all__ = [
     "inlined_kernel",
     "kernel",
     "on_warm_up",
+    "prefetch",
     "summing_kernel",
     "warm_up",
 ]
@@ -140,6 +142,33 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 def _borrow(value: Any) -> Any:  # noqa: ARG001
     def generate(value: Any) -> Any:
         return _without_count(value)  # type: ignore[call-arg]
+
+    return generate
+
+
+def prefetch(array: Any, position: int) -> None:
+    """Ask for the cache line of ``array.flat[position]``, which will be needed soon."""
+
+
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        line = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [line.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # To read, into the second cache, as data.
+        builder.call(function, [line, flag(0), flag(2), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@overload(prefetch)
+def _prefetch_in_kernel(array: Any, position: Any) -> Any:  # noqa: ARG001
+    def generate(array: Any, position: Any) -> None:
+        _prefetch(array, position)  # type: ignore[call-arg]
 
     return generate
 

@@ -27,7 +27,7 @@ __all__ = ["Team", "hear", "make_team", "meet", "say", "share_of", "work_togethe
 
 T = TypeVar("T")
 
-CAN_GIVE_WAY = os.name == "posix" and not config.DISABLE_JIT
+CAN_GIVE_WAY = os.name == "posix" and not getattr(config, "DISABLE_JIT", 0)
 """Whether a thread that waits can let others go first; without that there are no teams."""
 
 PATIENCE = 10_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from itertools import pairwise
+from collections import Counter
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from solvers.cases import (
 )
 from solvers.objective import HINGES, check
 from topksvm.solvers import Status
-from topksvm.solvers._passes import FASTEST, RATE, SLOWEST, choose_visits
+from topksvm.solvers._passes import FASTEST, RATE, SLOWEST, choose_visits, shuffle
 
 
 @dual_steps
@@ -127,14 +128,26 @@ def test_visits_keep_to_the_paces():
     members, idle = np.arange(1, 41), rng.random(50) < 0.3
     pace, due = rng.uniform(SLOWEST, FASTEST, 50), np.zeros(50)
     visits, order = np.zeros(50), np.empty(2 * members.size, np.int64)
-    for _ in range(200):
-        n = choose_visits(members, idle, pace, due, order)
+    for seed in range(1, 201):
+        n = choose_visits(members, idle, pace, due, seed, order)
         visits += np.bincount(order[:n], minlength=50)
     taking_part = np.isin(np.arange(50), members) & ~idle
     assert not visits[~taking_part].any()
     share = pace[taking_part] / pace[taking_part].sum()
-    expected = 200 * taking_part.sum() * share
+    expected = 200 * members.size * share  # So few that all are visited more than once.
     np.testing.assert_allclose(visits[taking_part], expected, rtol=0, atol=1.0 + 1e-9)
+
+
+def test_visits_come_in_any_order():
+    """Each of the 24 orders about as often, and each number at each place."""
+    found = Counter()
+    for seed in np.random.default_rng(0).integers(1, 1 << 62, 4800).tolist():
+        order = np.arange(4)
+        shuffle(order, 4, seed)
+        found[tuple(order.tolist())] += 1
+    assert set(found) == set(permutations(range(4)))
+    # Chi squared with 23 degrees of freedom is above 50 once in a thousand.
+    assert sum((count - 200) ** 2 / 200 for count in found.values()) < 50
 
 
 def test_examples_that_gain_are_hurried():

@@ -243,7 +243,6 @@ class Shard:
             solver.duals,
             weights.astype(np.float64),
             scales,
-            solver.wide_scratch,
         )
         return sums / self.sigma
 

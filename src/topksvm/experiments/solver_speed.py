@@ -91,6 +91,9 @@ def measure_passes(
         }
         for _ in range(repeats):
             for name, turn in turns.items():
+                # Once in vain: the threads of BLAS go on for a while after a product, looking for
+                # another, and would take time from what comes next.
+                turn()
                 start = time.perf_counter()
                 turn()
                 best[name] = min(best[name], time.perf_counter() - start)

@@ -11,6 +11,7 @@ flatter the gap, and ``V`` is exactly what the user gets.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, inlined_kernel, kernel
+from topksvm._threads import blas_limit, n_threads
 from topksvm.losses._contract import dual_value, value
 from topksvm.solvers._rows import DenseRows, add_row, gather_rows, load_row, scores_of_all
+from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
 
@@ -73,7 +76,10 @@ def rebuild_weights(problem: Any, duals: Any) -> Floats:
 
 
 BLOCK_ENTRIES = 1 << 19
-"""Entries of the rows, or of their scores, that are held in float64 at a time."""
+"""Entries of the rows, or of their scores, in a block that is held in float64."""
+
+MOST_BLOCKS = 8
+"""Blocks that are held at the same time, by a thread each."""
 
 SCALES = 1.0 + np.array([0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
 """Factors of the weights among which the best is certified.
@@ -89,7 +95,6 @@ def certify(
     duals: Any,
     weights: Floats,
     exact: Floats | None,
-    scratch: Any,
     scales: Floats = SCALES,
 ) -> tuple[Certificate, Floats, Floats]:
     """Return a certificate, and the weights that it is for: the best of `scales` times `weights`.
@@ -100,16 +105,16 @@ def certify(
     squares = 0.5 * float(np.vdot(wide := weights.astype(np.float64), wide))
     if exact is None:
         exact = np.zeros(problem.shape)
-        losses = sums_of_losses(loss, problem, duals, wide, scales, scratch, rebuilt=exact)
+        losses = sums_of_losses(loss, problem, duals, wide, scales, rebuilt=exact)
     else:
-        losses = sums_of_losses(loss, problem, duals, wide, scales, scratch)
+        losses = sums_of_losses(loss, problem, duals, wide, scales)
     best = int(np.argmin(scales**2 * squares + losses))
     primal = squares + float(losses[0])
     if best > 0:
         larger = (scales[best] * wide).astype(weights.dtype)
         wide = larger.astype(np.float64)
         # Again, as the larger weights are rounded: exactly those that the user gets are judged.
-        again = sums_of_losses(loss, problem, duals, wide, scales[:1], scratch)
+        again = sums_of_losses(loss, problem, duals, wide, scales[:1])
         value = 0.5 * float(np.vdot(wide, wide)) + float(again[0])
         if value < primal:
             primal, weights = value, larger
@@ -129,7 +134,6 @@ def sums_of_losses(
     duals: Any,
     weights: Floats,
     scales: Floats,
-    scratch: Any,
     rebuilt: Floats | None = None,
 ) -> Floats:
     """Return the weighted sum of the losses for each of `scales` times the weights.
@@ -141,29 +145,43 @@ def sums_of_losses(
         if rebuilt is not None:
             sum_outer_products(rows, examples, part, rebuilt)
         if isinstance(rows, DenseRows):
-            _add_losses_dense(loss, rows, examples, weights, scales, totals, scratch)
+            totals += _losses_dense(loss, rows, examples, weights, scales)
         else:
+            scratch = make_scratch(weights.shape[1], weights.dtype)
             add_losses_sparse(loss, rows, examples, weights, scales, totals, scratch)
     return totals
 
 
-def _add_losses_dense(
-    loss: Any,
-    rows: DenseRows,
-    examples: Any,
-    weights: Floats,
-    scales: Floats,
-    totals: Floats,
-    scratch: Any,
-) -> None:
+def _losses_dense(
+    loss: Any, rows: DenseRows, examples: Any, weights: Floats, scales: Floats
+) -> Floats:
+    """Return the sums of the losses of all rows, block by block, several at a time.
+
+    The blocks do not depend on the number of threads, so neither do the sums.
+    """
     n = examples.labels.size
     block = max(1, min(n, BLOCK_ENTRIES // max(weights.shape)))
-    x = np.empty((block, weights.shape[1]))
-    for start in range(0, n, block):
-        stop = min(start + block, n)
+
+    def losses_from(start: int) -> Floats:
+        stop, totals = min(start + block, n), np.zeros(scales.size)
+        x = np.empty((stop - start, weights.shape[1]))
         gather_rows(rows, start, stop, x)
-        scores = x[: stop - start] @ weights.T
-        add_losses(loss, start, scores, examples, scales, totals, scratch)
+        scratch = make_scratch(weights.shape[0], weights.dtype)
+        add_losses(loss, start, x @ weights.T, examples, scales, totals, scratch)
+        return totals
+
+    starts = range(0, n, block)
+    threads = min(certificate_threads(), len(starts))
+    if threads <= 1:
+        return np.sum([losses_from(start) for start in starts] or [np.zeros(scales.size)], axis=0)
+    # Threads of BLAS would go on looking for work while the next pass wants the processors.
+    with blas_limit(1), ThreadPoolExecutor(threads) as pool:
+        return np.sum(list(pool.map(losses_from, starts)), axis=0)
+
+
+def certificate_threads() -> int:
+    """Return the number of threads that certify, each with a block of widened rows."""
+    return min(n_threads(), MOST_BLOCKS)
 
 
 @kernel

@@ -58,6 +58,14 @@ def snapshot(duals: Duals) -> Duals:
     return copy
 
 
+def remember(duals: Duals) -> Duals:
+    """Return the duals as they are now, at the price of their places in the log.
+
+    What is in the log stays as it is: steps append to it, and a log that is full is replaced.
+    """
+    return duals._replace(start=duals.start.copy(), count=duals.count.copy())
+
+
 @kernel
 def copy_live(source, target):
     """Copy the entries in use to the log of `target`."""

@@ -90,13 +90,15 @@ def move(before, duals, steps, share, dense):
 
 
 @summing_kernel
-def inner(a, b):
-    """Return ``<a, b>`` of two matrices, summed in float64."""
-    total = 0.0
-    for i in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            total += np.float64(a[i, j]) * np.float64(b[i, j])
-    return total
+def inner_products(weights, direction):
+    """Return ``<W, W_E>`` and ``||W_E||^2``, summed in float64."""
+    first = second = 0.0
+    for i in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            e = np.float64(direction[i, j])
+            first += np.float64(weights[i, j]) * e
+            second += e * e
+    return first, second
 
 
 class Extrapolator:
@@ -127,8 +129,8 @@ class Extrapolator:
             self.dense,
             sums,
         )
-        slope = float(sums[0]) - float(inner(weights, self.direction))
-        curvature = float(sums[1]) + float(inner(self.direction, self.direction))
+        product, square = inner_products(weights, self.direction)
+        slope, curvature = float(sums[0]) - product, float(sums[1]) + square
         if not (slope > 0.0 and curvature > 0.0):
             return 0.0
         share = min(1.0, slope / curvature)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topksvm._numba import borrow, inlined_kernel, kernel, summing_kernel
+from topksvm._numba import borrow, inlined_kernel, kernel, prefetch, summing_kernel
 from topksvm._team import hear, meet, say, share_of
 from topksvm.solvers._rows import add_row, load_row, scores_at, scores_of_all
 from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
@@ -26,6 +26,9 @@ CLASSES = 16
 
 FEATURES = 16
 """Features that stay with one thread: whole cache lines."""
+
+FEW_VISITS = 600
+"""Visits of an active pass that take longer than it takes to start one."""
 
 RATE = 0.1
 """How fast the pace of an example follows its gains."""
@@ -233,26 +236,43 @@ def sequential_pass(
 
 
 @kernel
-def choose_visits(members, idle, pace, due, order):
+def choose_visits(members, idle, pace, due, seed, order):
     """Write the examples to visit to `order`, as often as their paces say; return how many.
 
-    There are about as many visits as examples that are not idle. What is left of a visit is due
-    next time.
+    There are about as many visits as examples that are not idle, or `FEW_VISITS` if those are
+    fewer, in a random order. What is left of a visit is due next time.
     """
     total, awake = 0.0, 0
     for i in members:
         if not idle[i]:
             total += pace[i]
             awake += 1
+    wanted = max(awake, min(FEW_VISITS, members.size))
     n = 0
     for i in members:
         if not idle[i]:
-            due[i] += awake * pace[i] / total
+            due[i] += wanted * pace[i] / total
             while due[i] >= 1.0:
                 due[i] -= 1.0
                 order[n] = i
                 n += 1
+    shuffle(order, n, seed)
     return n
+
+
+@kernel
+def shuffle(order, n, seed):
+    """Bring the first `n` numbers into a random order; any `seed` but 0 will do.
+
+    The random numbers are those of an xorshift generator (Marsaglia 2003).
+    """
+    bits = np.uint64(seed)
+    for j in range(n - 1, 0, -1):
+        bits ^= bits << np.uint64(13)
+        bits ^= bits >> np.uint64(7)
+        bits ^= bits << np.uint64(17)
+        other = np.int64(((bits >> np.uint64(32)) * np.uint64(j + 1)) >> np.uint64(32))
+        order[j], order[other] = order[other], order[j]
 
 
 @kernel
@@ -273,7 +293,7 @@ def active_pass(
     x, partial, team = borrow(x), borrow(partial), borrow(team)
     row, chosen, start = scratch.row, scratch.chosen, np.int64(0)
     parts = partial.shape[0]
-    bounds = np.empty((parts, 2), np.uint64)
+    bounds = np.empty((parts, 2), np.int64)
     for part in range(parts):
         bounds[part] = share_of(part, parts, x.size, FEATURES)
     for done in range(index.size):
@@ -299,12 +319,28 @@ def active_pass(
                 candidates.idle[i] = end == 0
                 pace[i] = new_pace(pace[i], gain, usual)
             sums[0] += gain
+        elif done + 1 < index.size:
+            prefetch_weights(index[done + 1], weights, bounds[place], duals, candidates)
         meet(team)
         for part in range(place, parts, team.size):
             low, high = bounds[part]
             for p in range(hear(team)):
                 add_row(rows, weights, i, x, low, high, changes.classes[p], changes.values[p])
     return index.size
+
+
+@kernel
+def prefetch_weights(i, weights, bounds, duals, candidates):
+    """Ask for the weights that the step of example `i` will need."""
+    start, width = duals.start[i], weights.shape[1]
+    for j in range(duals.count[i]):
+        first = duals.classes[start + j] * width
+        for position in range(first + bounds[0], first + bounds[1], FEATURES):
+            prefetch(weights, position)
+    for j in range(candidates.classes.shape[1]):
+        first = candidates.classes[i, j] * width
+        for position in range(first + bounds[0], first + bounds[1], FEATURES):
+            prefetch(weights, position)
 
 
 @inlined_kernel

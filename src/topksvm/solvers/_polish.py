@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._duals import snapshot
+from topksvm.solvers._duals import remember
 
 Floats = NDArray[np.floating[Any]]
 
@@ -44,17 +44,19 @@ class Polish:
         return self.total / self.share if self.total is not None and self.share > 0.0 else None
 
     def go_on(self, enough: float = 0.0) -> None:
-        """Make passes while they pay, until the relief is `enough`."""
+        """Make a pass, and more while they pay, until the relief is `enough`."""
         options = self.run.options
-        while self.pays and (self.done == 0 or self.relief > enough):
+        while self.pays:
             if self.run.n_passes >= options.max_iter or self.run.elapsed >= options.max_time:
                 return
             self._one_more()
+            if self.relief <= enough:
+                return
 
     def _one_more(self) -> None:
         run = self.run
         # The direction of a pass that follows a jump would be that of the jump's correction.
-        before = snapshot(run.duals) if self.done % 2 else None
+        before = remember(run.duals) if self.done % 2 else None
         gain = run.active_pass(self.usual)
         self.done += 1
         self.relief *= FADE

@@ -42,7 +42,7 @@ from topksvm.solvers._steps import make_candidates, make_changes, make_scratch
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 
-SEGMENT = 4096
+SEGMENT = 8192
 """Examples between two chances for Ctrl-C, about."""
 
 TINY = float(np.finfo(float).tiny)
@@ -104,7 +104,7 @@ def choose_block_size(m: int, d: int) -> int:
         return 1
     if m < 32:
         return 16
-    return 48 if m < 512 else 128
+    return 32 if m < 512 else 96
 
 
 class SDCA(Run):
@@ -122,7 +122,6 @@ class SDCA(Run):
         self.segment = self.block * max(1, SEGMENT // self.block)
         self.rng = np.random.default_rng(options.seed)
         self.members = np.flatnonzero(problem.examples.C > 0.0)
-        self.wide_scratch = make_scratch(m, np.dtype(np.float64))
         self.changes = make_changes(self.block, m, dtype)
         self.scores = np.empty(self.block * m, dtype)
         wanted = min(getattr(loss, "k", 1) + EXTRA_CANDIDATES, m - 1)
@@ -268,10 +267,11 @@ class SDCA(Run):
         """
         self.is_certified = False
         order = np.empty(2 * self.members.size, np.int64)
+        seed = int(self.rng.integers(1, 1 << 62))
         self.n_visits = choose_visits(
-            self.members, self.candidates.idle, self.pace, self.due, order
+            self.members, self.candidates.idle, self.pace, self.due, seed, order
         )
-        order = self.rng.permutation(order[: self.n_visits])
+        order = order[: self.n_visits]
         sums = np.zeros(2)
 
         def work(index: Indices, place: int) -> int:
@@ -314,7 +314,7 @@ class SDCA(Run):
             exact = rebuild_weights(problem, self.duals) if average is None else None
             model = np.array(exact if average is None else average, problem.dtype)
             certificate, model, self.weights[...] = certify(
-                self.loss, problem, self.duals, model, exact, self.wide_scratch, scales
+                self.loss, problem, self.duals, model, exact, scales
             )
         self.dual = certificate.dual
         self.last_check = self.n_passes

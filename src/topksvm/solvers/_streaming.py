@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate
+from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate, certificate_threads
 from topksvm.solvers._checkpoint import State
 from topksvm.solvers._duals import Duals, with_room
 from topksvm.solvers._polish import Polish
@@ -92,11 +92,12 @@ def memory_needed(n: int, d: int, m: int, k: int, dtype: np.dtype) -> int:
 
     Weights: those in training, their average, and in float64 for certificates. Examples: label,
     weight, norm, candidates, pace, and duals for about ``2 k + 10`` classes in a log that has half
-    as much room again. Certificates widen a block of rows.
+    as much room again. Certificates widen blocks of rows, one for each thread.
     """
     weights = m * d * (dtype.itemsize + 4 * 8)
     per_example = 4 + 8 + 8 + 4 * (k + 3) + 1 + 16 + 12 + 1.5 * 12 * min(m, 2 * k + 10)
-    widened = 8 * (m + d) * min(n, BLOCK_ENTRIES // max(m, d) + 1)
+    block = BLOCK_ENTRIES // max(m, d) + 1
+    widened = 8 * (m + d) * min(n, certificate_threads() * block)
     return int(weights + n * per_example + widened)
 
 
