@@ -139,7 +139,7 @@ def test_bench_path_together_measures_in_memory_and_on_disk(capsys, monkeypatch)
     )
     assert main(["bench", "path", "--together", "-k", "1", "3"]) == 0
     out = capsys.readouterr().out
-    assert "for k = 1, 3\n" in out
+    assert "for k = 1, 3,\n" in out
     assert re.search(r"^ *memory .*^ *disk ", out, re.MULTILINE | re.DOTALL)
 
     assert main(["bench", "path", "--together", "--json"]) == 0

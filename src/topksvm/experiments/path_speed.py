@@ -135,7 +135,7 @@ def time_together(
 
     with warnings.catch_warnings(), thread_limit(1), blas_limit(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # The gap is in the result.
-        together(ks[:1], grid[:1]), plain(ks[0], grid[:1])  # Compiles.
+        together(ks[:1], grid[:2]), plain(ks[0], grid[:2])  # Compiles.
         runs = [_timed(together, ks, grid)]
         runs += [_timed(together, [k], grid) for k in ks]
         runs += [_timed(plain, k, grid) for k in ks]
