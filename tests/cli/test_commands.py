@@ -130,6 +130,30 @@ def test_bench_finds_out_early_that_it_cannot_write(tmp_path, capsys):
     assert "cannot write to the folder" in capsys.readouterr().err
 
 
+def test_bench_path_together_measures_in_memory_and_on_disk(capsys, monkeypatch):
+    from topksvm.cli import _bench
+    from topksvm.experiments.solver_speed import make_mixture
+
+    monkeypatch.setattr(
+        _bench, "silhouettes", lambda _: (*make_mixture(60, 300, 30, "float32"), 1.0)
+    )
+    assert main(["bench", "path", "--together", "-k", "1", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "for k = 1, 3,\n" in out
+    assert re.search(r"^ *memory .*^ *disk ", out, re.MULTILINE | re.DOTALL)
+
+    assert main(["bench", "path", "--together", "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)["together"]
+    assert [m["where"] for m in measured] == ["memory", "disk"]
+    for m in measured:
+        assert m["ks"] == [1, 2, 3, 4, 5, 10, 20]
+        assert m["ratio"] == m["together"] / m["one_by_one"]
+        assert m["max_gap"] <= 1e-3
+
+    assert main(["bench", "path", "--together", "-k", "30"]) == 2
+    assert "is not between 1 and 29" in capsys.readouterr().err
+
+
 def test_bench_solver_with_a_wrong_file_is_one_clear_line(tmp_path, capsys):
     (tmp_path / "no.mat").write_text("no")
     assert main(["bench", "solver", "--silhouettes", str(tmp_path / "no.mat")]) == 2

@@ -15,8 +15,10 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from topksvm import TopKLinearSVC, TopKLinearSVCCV, plotting
+from topksvm.estimators import _search
 from topksvm.estimators._search import beyond_the_edge
 from topksvm.metrics import topk_scorer
+from topksvm.solvers._together import trace_together
 
 GRID = [1e-3, 1e-2, 1e-1]
 COLUMNS = [f"{kind}_test_top{k}" for kind in ("mean", "std", "split0", "rank") for k in (1, 3)]
@@ -104,6 +106,63 @@ def test_the_result_does_not_depend_on_the_number_of_jobs(loss):
     assert one.best_params_ == two.best_params_
     for column in COLUMNS:
         np.testing.assert_array_equal(one.cv_results_[column], two.cv_results_[column])
+
+
+def mapped(X, folder):
+    """The same on disk, read-only."""
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+IN_BLOCKS = {"d": 140, "m": 60, "n": 180}
+"""Weights too many for the first cache: passes go by blocks, which paths can share."""
+
+MIXED = {
+    "losses": ("topk_hinge_alpha", "softmax", "topk_hinge_beta"),
+    "train_ks": (1, 3, 5),
+    "Cs": [1e-3, 1e-2],
+    "max_extensions": 1,
+    "tol": 1e-2,
+}
+
+
+@pytest.mark.parametrize("form", ["dense", "mapped", "csr"])
+def test_whoever_walks_along_changes_nothing(form, tmp_path):
+    X, y = ambiguous(**IN_BLOCKS)
+    rows = {"dense": X, "mapped": mapped(X, tmp_path), "csr": sp.csr_array(X)}[form]
+    one, *others = (search(rows, y, **MIXED, n_jobs=n) for n in (1, 2, 16))
+    assert len(one.Cs_) > 2
+    assert len(one.cv_results_["params"]) == (3 + 1 + 3) * len(one.Cs_)
+    timings = {"mean_fit_time", "std_fit_time"}
+    for other in others:
+        assert one.best_params_ == other.best_params_
+        for k, model in one.estimators_.items():
+            np.testing.assert_array_equal(model.coef_, other.estimators_[k].coef_)
+        for column in set(one.cv_results_) - timings:
+            np.testing.assert_array_equal(one.cv_results_[column], other.cv_results_[column])
+    assert all((one.cv_results_[column] >= 0.0).all() for column in timings)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "sizes"),
+    [(1, [6, 6, 6]), (2, [2] * 9), (3, [2, 2, 1, 1] * 3), (16, [1] * 18)],
+)
+def test_paths_of_a_fold_walk_in_as_many_groups_as_keep_the_threads_busy(
+    n_jobs, sizes, monkeypatch
+):
+    groups, points = [], []
+
+    def recorded(problem, walks, options):
+        groups.append(len(walks))
+        for point in trace_together(problem, walks, options):
+            points.append(point)
+            yield point
+
+    monkeypatch.setattr(_search, "trace_together", recorded)
+    X, y = ambiguous(**IN_BLOCKS)
+    search(X, y, **(MIXED | {"max_extensions": 0}), n_jobs=n_jobs, refit=False)
+    assert sorted(groups) == sorted(sizes)
+    assert len(points) == 3 * 6 * 2  # Not softmax, which has another solver.
 
 
 def test_the_grid_grows_where_the_best_lies_at_its_edge():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from topksvm.experiments.path_speed import time_path
+import pytest
+
+from topksvm.experiments.path_speed import time_path, time_together
 from topksvm.experiments.solver_speed import (
     make_mixture,
     measure_passes,
@@ -38,3 +40,15 @@ def test_a_path_is_measured_against_single_fits():
     assert max(speed.warm_gaps + speed.cold_gaps) <= 1e-3
     assert min(speed.cold_passes) >= 1
     assert sum(speed.warm_passes) < sum(speed.cold_passes)
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+def test_paths_together_are_measured_against_one_after_the_other(where, tmp_path):
+    X, y = make_mixture(60, 300, 30, "float32")  # More weights, lest passes go without blocks.
+    folder = tmp_path if where == "disk" else None
+    speed = time_together(X, y, (1, 3), [1e-3, 1e-2], folder=folder)
+    assert (speed.where, speed.ks, speed.Cs) == (where, [1, 3], [1e-3, 1e-2])
+    assert min(speed.together, speed.one_by_one, speed.plain) > 0
+    assert speed.ratio == speed.together / speed.one_by_one
+    assert speed.max_gap <= 1e-3
+    assert [file.name for file in tmp_path.iterdir()] == (["X.npy"] if folder else [])

@@ -45,7 +45,8 @@ class TopKLinearSVCCV(TopKClassifier):
     r"""Choose C, loss and training k by cross-validation, for every number of guesses wanted.
 
     All `C` of one fold are solved along a path, from small to large, each from the solution
-    before. The k that is trained for need not be the k that is wanted: a larger one often wins.
+    before; paths on the same fold share what work they can. The k that is trained for need not be
+    the k that is wanted: a larger one often wins.
 
     Parameters
     ----------
@@ -76,8 +77,9 @@ class TopKLinearSVCCV(TopKClassifier):
     dtype : {"float32", "float64"}, optional
         As for :class:`~topksvm.TopKLinearSVC`.
     n_jobs : int, optional
-        Paths to run at the same time, each on one thread; the result does not depend on it. All
-        processors by default.
+        Threads, all processors by default. Each runs one group of paths at a time: those of a fold
+        that share blocks of rows (dense X, solved by SDCA), or a part of them where folds are few;
+        any other path is a group by itself. The result does not depend on it.
     random_state : int, RandomState or None
         The order in which examples are visited.
     verbose : int

@@ -2,14 +2,14 @@
 
 A fold is the whole of X with the weights of the rows held out set to zero, so the rows to train on
 are not copied.
-Each path is one piece of work for one thread, whatever the number of threads, so the result does
-not depend on it.
+Paths on one fold that have work in common are walked together, in groups. Each group is one piece
+of work for one thread. A path is the same in any group, so the result does not depend on the number
+of threads.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,14 +21,19 @@ from threadpoolctl import threadpool_limits
 from topksvm._threads import thread_limit
 from topksvm.estimators._progress import Progress
 from topksvm.solvers import Result
-from topksvm.solvers._path import trace
+from topksvm.solvers._path import loss_for, trace
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Status
 from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers._solve import choose_solver
+from topksvm.solvers._together import Walk, have_common_work, trace_together
 
 Array = NDArray[Any]
 Judge = Callable[[Result, str, int, Array], dict[int, float]]
 """From a solution, its loss and k, and the rows held out: the score for each k wanted."""
+
+GROUPS_PER_THREAD = 4
+"""So many, if there are several threads, that none is idle for long while others end their last."""
 
 
 @dataclass(frozen=True)
@@ -53,35 +58,26 @@ class Trail:
     points: dict[float, Point] = field(default_factory=dict)
     last: tuple[float, Result] | None = None
 
-    def extend(
-        self,
-        Cs: Sequence[float],
-        solver: str,
-        options: SDCAOptions,
-        judge: Judge,
-        progress: Progress,
-    ) -> None:
-        """Solve for the growing `Cs`, from the last solution if that is for a smaller one."""
-        start = self.last if self.last is not None and self.last[0] < Cs[0] else None
-        grid = np.asarray(Cs, dtype=np.float64)
-        begin = time.perf_counter()
-        with thread_limit(1):
-            solutions = trace(
-                self.problem, self.loss, grid, self.k, self.smoothing, solver, options, start
-            )
-            for C, result in solutions:
-                self.points[C] = Point(
-                    judge(result, self.loss, self.k, self.held_out),
-                    time.perf_counter() - begin,
-                    result.certificate.relative_gap,
-                    result.status is Status.SOLVED,
-                )
-                if result.status is Status.INTERRUPTED:
-                    raise KeyboardInterrupt
-                if self.last is None or self.last[0] < C:
-                    self.last = C, result
-                begin = time.perf_counter()
-                progress.step()
+    def make_loss(self) -> Any:
+        """Return the loss as the solvers take it."""
+        return loss_for(self.problem, self.loss, self.k, self.smoothing)
+
+    def start_for(self, C: float) -> tuple[float, Result] | None:
+        """Return the last solution, with its own C, if that is smaller."""
+        return self.last if self.last is not None and self.last[0] < C else None
+
+    def add(self, C: float, result: Result, judge: Judge) -> None:
+        """Keep what was found for `C`."""
+        self.points[C] = Point(
+            judge(result, self.loss, self.k, self.held_out),
+            result.history[-1].seconds,
+            result.certificate.relative_gap,
+            result.status is Status.SOLVED,
+        )
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if self.last is None or self.last[0] < C:
+            self.last = C, result
 
 
 @dataclass(frozen=True)
@@ -94,12 +90,67 @@ class Choice:
     score: float
 
 
-def extend_all(trails: list[Trail], Cs: Sequence[float], n_jobs: int, *args: Any) -> None:
-    """Extend all trails, several at a time, each on one thread."""
+def extend_all(
+    trails: list[Trail],
+    Cs: Sequence[float],
+    n_jobs: int,
+    solver: str,
+    options: SDCAOptions,
+    judge: Judge,
+    progress: Progress,
+) -> None:
+    """Solve for `Cs` on all trails, several groups of them at a time, each on one thread."""
+
+    def extend(group: list[Trail]) -> None:
+        with thread_limit(1):
+            for trail, C, result in solutions(group, sorted(Cs), solver, options):
+                trail.add(C, result, judge)
+                progress.step()
+
     with threadpool_limits(1, user_api="blas"):
         Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(trail.extend)(sorted(Cs), *args) for trail in trails
+            delayed(extend)(group) for group in divide(trails, solver, n_jobs)
         )
+
+
+def divide(trails: list[Trail], solver: str, n_jobs: int) -> list[list[Trail]]:
+    """Return groups of trails: those of a fold with common work, if need be in parts, or one."""
+    folds: dict[int, list[Trail]] = {}
+    alone = []
+    for trail in trails:
+        if shares_work(trail, solver):
+            folds.setdefault(id(trail.problem), []).append(trail)
+        else:
+            alone.append([trail])
+    wanted = GROUPS_PER_THREAD * n_jobs if n_jobs > 1 else 1
+    groups = []
+    for fold in folds.values():
+        n_parts = min(-(-wanted // len(folds)), len(fold))
+        groups += [fold[i::n_parts] for i in range(n_parts)]
+    return groups + alone
+
+
+def shares_work(trail: Trail, solver: str) -> bool:
+    """Return whether others on the same fold can do a part of the work for this trail."""
+    chosen = choose_solver(solver, trail.loss, trail.make_loss())
+    return chosen == "sdca" and have_common_work(trail.problem)
+
+
+def solutions(
+    group: list[Trail], Cs: Sequence[float], solver: str, options: SDCAOptions
+) -> Iterator[tuple[Trail, float, Result]]:
+    """Yield a trail, a C and its solution, for all trails of a group and the growing `Cs`."""
+    first = group[0]
+    if shares_work(first, solver):  # Even if it is alone, as it may not be with other n_jobs.
+        walks = [Walk(trail.make_loss(), Cs, trail.start_for(Cs[0])) for trail in group]
+        for i, C, result in trace_together(first.problem, walks, options):
+            yield group[i], C, result
+        return
+    grid, start = np.asarray(Cs, dtype=np.float64), first.start_for(Cs[0])
+    for C, result in trace(
+        first.problem, first.loss, grid, first.k, first.smoothing, solver, options, start
+    ):
+        yield first, C, result
 
 
 def candidates(trails: list[Trail]) -> list[tuple[str, int]]:
