@@ -20,6 +20,7 @@ LAYERS = {
     "_numba": 0,
     "_scores_and_labels": 0,
     "_threads": 0,
+    "_team": 1,
     "metrics": 1,
     "projections": 1,
     "losses": 2,

@@ -13,7 +13,7 @@ from solvers.cases import make_data, make_objective
 from solvers.objective import check
 from topksvm.solvers import Status, _together
 from topksvm.solvers._problem import make_problem
-from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._solve import make_loss
 from topksvm.solvers._together import Walk, have_common_work, trace_together
 
@@ -141,19 +141,20 @@ def test_a_point_out_of_budget_does_not_end_the_walk():
 
 
 def test_blocks_are_gathered_once_for_all(monkeypatch):
-    problem, walks, real = problem_of(*data()), walks_of(ALPHAS), _together.gather_blocks
+    problem, walks, real = problem_of(*data()), walks_of(ALPHAS), SDCA.step_on_blocks
     orders = []
 
-    def gather(rows, index, *rest):
-        orders.append(index.copy())
-        return real(rows, index, *rest)
+    def step(run, blocks, order, gather):
+        if gather:
+            orders.append(order.copy())
+        return real(run, blocks, order, gather)
 
     def gathered(walks):
         orders.clear()
         walk(problem, walks)
         return len(orders)
 
-    monkeypatch.setattr(_together, "gather_blocks", gather)
+    monkeypatch.setattr(SDCA, "step_on_blocks", step)
     alone = [gathered([one]) for one in walks]
     assert min(alone) >= len(CS)
     assert gathered(walks) == max(alone)

@@ -164,6 +164,7 @@ class StreamedSDCA(SDCA):
         rows = DenseRows(read_only(window.x), whole.rows.bias)
         self.problem = StreamedProblem(rows, examples, whole.m, whole.d, whole.reader)
         self.members = np.flatnonzero(examples.C > 0.0)
+        self.due[: window.index.size] = 0.0  # What was due to the rows of another window.
         self.candidates = Candidates._make(array[self.index] for array in self.all_candidates)
         self._take_duals()
 

@@ -61,7 +61,8 @@ def trace_together(
                 del paths[i]
         order = np.random.default_rng([options.seed, n_passes]).permutation(members)
         if waiting:
-            _full_pass(problem, waiting, order)
+            first = n_passes % len(waiting)
+            _full_pass(problem, waiting[first:] + waiting[:first], order)
         n_passes += 1
 
 
@@ -89,16 +90,15 @@ def _walk(
 def _full_pass(problem: Problem, runs: list[SDCA], order: Any) -> None:
     """Make a full pass of every run, with what they have in common done once.
 
-    The first to use a block gathers it. That is another run each time, so the time of a run holds
+    The first run gathers the blocks. That is another one in each pass, so the time of a run holds
     its share of the common work.
     """
     block = runs[0].block
     row_bytes = problem.d * problem.dtype.itemsize
-    slots = max(2, min(GATHERED_BYTES // row_bytes, order.size) // block)
+    slots = max(2, -(-min(GATHERED_BYTES // row_bytes, order.size) // block))
     blocks = make_blocks(problem, block, slots)
-    for number, start in enumerate(range(0, order.size, slots * block)):
-        first = number % len(runs)
-        for place, run in enumerate(runs[first:] + runs[:first]):
+    for start in range(0, order.size, slots * block):
+        for run in runs:
             run.resume()
-            run.step_on_blocks(blocks, order[start : start + slots * block], gather=place == 0)
+            run.step_on_blocks(blocks, order[start : start + slots * block], gather=run is runs[0])
             run.pause()
