@@ -67,6 +67,28 @@ def test_the_leader_is_the_calling_thread():
     assert not any(thread.is_alive() for thread in names.values() if thread is not names[0])
 
 
+@needs_threads
+def test_nobody_waits_for_a_leader_who_does_not_come():
+    team, shared, seen = make_team(3), np.ones(1, np.int64), {}
+
+    def work(place):
+        if place == 0:
+            raise KeyboardInterrupt
+        seen[place] = wait(team)
+
+    with pytest.raises(KeyboardInterrupt):
+        work_together(team, work)
+    assert seen == {1: False, 2: False}
+    # The next time all is well again.
+    assert work_together(team, lambda place: take_turns(team, place, 10, shared)) > 0
+
+
+@kernel
+def wait(team):
+    """Return whether the others came."""
+    return meet(team)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 @pytest.mark.parametrize(("total", "unit"), [(0, 16), (5, 16), (101, 16), (1000, 16), (64, 1)])
 def test_shares_are_whole_units_and_cover_all(size, total, unit):

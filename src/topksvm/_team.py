@@ -33,7 +33,7 @@ CAN_GIVE_WAY = os.name == "posix" and not getattr(config, "DISABLE_JIT", 0)
 PATIENCE = 10_000
 """Looks before a thread that waits lets others go first: some ten microseconds."""
 
-ARRIVED, ROUND, NEWS = 0, 16, 32
+ARRIVED, ROUND, NEWS, GIVEN_UP = 0, 16, 32, 48
 """Places in the memory of a team, on cache lines of their own."""
 
 
@@ -46,24 +46,43 @@ class Team(NamedTuple):
 
 def make_team(size: int) -> Team:
     """Return a team of `size` threads, or of one where threads cannot wait without harm."""
-    return Team(size if CAN_GIVE_WAY else 1, np.zeros(48, np.int64))
+    return Team(size if CAN_GIVE_WAY else 1, np.zeros(64, np.int64))
 
 
 def work_together(team: Team, work: Callable[[int], T]) -> T:
     """Call ``work(place)`` for all places at the same time; return the result of the leader.
 
-    `work` must not raise: the others would wait for ever.
+    If the leader does not come, as after Ctrl-C, the others do not wait for it. They have all gone
+    when this returns or raises.
     """
     others = [
         threading.Thread(target=work, args=(place,), name=f"topksvm-{place}", daemon=True)
         for place in range(1, team.size)
     ]
-    for thread in others:
-        thread.start()
-    result = work(0)
-    for thread in others:
-        thread.join()
+    try:
+        for thread in others:
+            thread.start()
+        result = work(0)
+    except BaseException:
+        team.memory[GIVEN_UP] = 1
+        _join(others)
+        team.memory[:] = 0
+        raise
+    _join(others)
     return result
+
+
+def _join(threads: list[threading.Thread]) -> None:
+    """Wait for all `threads`; Ctrl-C has to wait as well."""
+    interrupt: KeyboardInterrupt | None = None
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
@@ -111,20 +130,27 @@ def _give_way(typing_context: Any) -> Any:  # noqa: ARG001
 
 @kernel
 def meet(team):
-    """Wait until all members are here; what each wrote before, all can read after."""
+    """Wait until all members are here; what each wrote before, all can read after.
+
+    Return whether they came. If not, there is nothing to do but to go.
+    """
     if team.size == 1:
-        return
+        return True
     memory = team.memory
     now = _load(memory, ROUND)  # type: ignore[call-arg, var-annotated]
     if _count_up(memory, ARRIVED) == team.size - 1:
         _store(memory, ARRIVED, 0)
         _store(memory, ROUND, now + 1)
-        return
+        return True
     looks = 0
     while _load(memory, ROUND) == now:
         looks += 1
         if looks > PATIENCE:
             _give_way()
+            # In this order: who gives up may have been the last to come.
+            if _load(memory, GIVEN_UP) and _load(memory, ROUND) == now:
+                return False
+    return True
 
 
 @kernel

@@ -68,14 +68,16 @@ def block_pass(
         if gather and (team.size == 1 or start == begin):
             if place == 0:
                 gather_block(rows, index, start, block, x, grams)
-            meet(team)
+            if not meet(team):
+                return start
         slot = start // block % grams.shape[0]
         part = x[slot * block : slot * block + n]
         gram = grams[slot, : n * n].reshape(n, n)
         # One column for each example.
         products = scores[: m * n].reshape(m, n)
         np.dot(weights[low:high], part.T, products[low:high])
-        meet(team)
+        if not meet(team):
+            return start
         if place == 0:
             end = steps_of_block(
                 loss, index[start : start + n], products, gram, examples, duals, candidates,
@@ -84,7 +86,8 @@ def block_pass(
             sort_by_class(changes, end)
         elif place == 1 and gather and start + block < index.size:
             gather_block(rows, index, start + block, block, x, grams)
-        meet(team)
+        if not meet(team):
+            return start
         add_changes(weights, part, changes, low, high)
     return index.size
 
@@ -303,11 +306,9 @@ def active_pass(
         if duals.used[0] + n > duals.classes.size:
             return done
         chosen[n] = examples.labels[i]
-        for part in range(place, parts, team.size):
-            low, high = bounds[part]
-            load_row(rows, i, low, high, x)
-            scores_at(rows, weights, i, x, low, high, chosen, n + 1, partial[part])
-        meet(team)
+        score_parts(rows, weights, i, x, bounds, place, team, chosen, n + 1, partial)
+        if not meet(team):
+            return done
         if place == 0:
             add_up(partial, n + 1, row)
             base = np.float64(row[n])
@@ -321,12 +322,28 @@ def active_pass(
             sums[0] += gain
         elif done + 1 < index.size:
             prefetch_weights(index[done + 1], weights, bounds[place], duals, candidates)
-        meet(team)
-        for part in range(place, parts, team.size):
-            low, high = bounds[part]
-            for p in range(hear(team)):
-                add_row(rows, weights, i, x, low, high, changes.classes[p], changes.values[p])
+        if not meet(team):
+            return done
+        add_parts(rows, weights, i, x, bounds, place, team, changes)
     return index.size
+
+
+@inlined_kernel
+def score_parts(rows, weights, i, x, bounds, place, team, classes, n, partial):
+    """Write the scores of row `i` for ``classes[:n]``, from the features of a member, by part."""
+    for part in range(place, bounds.shape[0], team.size):
+        low, high = bounds[part]
+        load_row(rows, i, low, high, x)
+        scores_at(rows, weights, i, x, low, high, classes, n, partial[part])
+
+
+@inlined_kernel
+def add_parts(rows, weights, i, x, bounds, place, team, changes):
+    """Bring the weights for the features of a member up to date with the changes of a step."""
+    for part in range(place, bounds.shape[0], team.size):
+        low, high = bounds[part]
+        for p in range(hear(team)):
+            add_row(rows, weights, i, x, low, high, changes.classes[p], changes.values[p])
 
 
 @kernel
