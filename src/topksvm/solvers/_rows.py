@@ -23,7 +23,7 @@ def aligned_zeros(shape: tuple[int, int], dtype: np.dtype) -> NDArray[Any]:
     """Return an array of zeros that begins at a cache line."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.zeros(size + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
+    start = -memory.__array_interface__["data"][0] % LINE
     return memory[start : start + size].view(dtype).reshape(shape)
 
 

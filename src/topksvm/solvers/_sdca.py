@@ -47,7 +47,7 @@ SEGMENT = 8192
 
 TINY = float(np.finfo(float).tiny)
 
-EXTRA_CANDIDATES = 3
+EXTRA_CANDIDATES = 2
 """Classes in play for an example besides its support and the k with the largest scores."""
 
 HOPE = 0.75
