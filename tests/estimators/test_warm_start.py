@@ -138,8 +138,10 @@ def test_duals_are_kept_only_for_a_warm_start():
 @pytest.mark.parametrize("settings", [HINGE, SMOOTH])
 def test_interruption_leaves_a_certified_model(settings, monkeypatch):
     X, y = problem()
+    seen = []
 
     def interrupt(passes, *_):
+        seen.append(passes)
         if passes >= 3:
             raise KeyboardInterrupt
 
@@ -148,7 +150,7 @@ def test_interruption_leaves_a_certified_model(settings, monkeypatch):
         model = TopKLinearSVC(verbose=1, **settings)
         with pytest.warns(ConvergenceWarning, match=r"interrupted.*warm_start=True"):
             model.fit(X, y)
-    assert model.n_iter_ <= 4
+    assert seen[-1] <= model.n_iter_ <= seen[-1] + 1
     assert TOL < model.certificate_.relative_gap < 1.0
     if settings is HINGE:
         assert objective(model, X, y) == pytest.approx(model.certificate_.primal, rel=1e-9)

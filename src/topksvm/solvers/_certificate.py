@@ -244,9 +244,9 @@ def sum_outer_products(rows, examples, duals, weights):
     for i in range(examples.labels.size):
         if duals.count[i] == 0:
             continue
-        load_row(rows, i, 0, d, x)
+        load_row(rows, i, x)
         total = 0.0
         for p in range(duals.start[i], duals.start[i] + duals.count[i]):
-            add_row(rows, weights, i, x, 0, d, duals.classes[p], -duals.values[p])
+            add_row(rows, weights, i, x, duals.classes[p], -duals.values[p])
             total += duals.values[p]
-        add_row(rows, weights, i, x, 0, d, examples.labels[i], total)
+        add_row(rows, weights, i, x, examples.labels[i], total)

@@ -48,16 +48,16 @@ def find_direction(loss, rows, examples, before, duals, limit, steps, direction,
             continue
         steps[i] = step
         total = 0.0
-        load_row(rows, i, 0, d, x)
+        load_row(rows, i, x)
         for j in range(count):
             e = step * change[j]
             total += e
             sums[0] += e - loss.smoothing / C * values[j] * e
             sums[1] += loss.smoothing / C * e * e
             if e != 0.0:
-                add_row(rows, direction, i, x, 0, d, duals.classes[start + j], -e)
+                add_row(rows, direction, i, x, duals.classes[start + j], -e)
         if total != 0.0:
-            add_row(rows, direction, i, x, 0, d, examples.labels[i], total)
+            add_row(rows, direction, i, x, examples.labels[i], total)
 
 
 @inlined_kernel

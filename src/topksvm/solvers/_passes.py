@@ -25,7 +25,7 @@ CLASSES = 16
 """Classes whose weights stay with one thread, so that products have the shapes that they like."""
 
 FEATURES = 16
-"""Features that stay with one thread: whole cache lines."""
+"""Weights in a cache line, in single precision."""
 
 FEW_VISITS = 600
 """Visits of an active pass that take longer than it takes to start one."""
@@ -99,7 +99,7 @@ def gather_block(rows, index, start, block, x, grams):
     slot = start // block % grams.shape[0]
     part = x[slot * block : slot * block + n]
     for b in range(n):
-        load_row(rows, index[start + b], 0, x.shape[1], part[b])
+        load_row(rows, index[start + b], part[b])
     np.dot(part, part.T, grams[slot, : n * n].reshape(n, n))
 
 
@@ -226,13 +226,13 @@ def sequential_pass(
         if duals.used[0] + scores.size > duals.classes.size:
             return done
         i = index[done]
-        load_row(rows, i, 0, x.size, x)
+        load_row(rows, i, x)
         scores_of_all(rows, weights, i, x, scores)
         gain, loss_value, end = full_step(
             loss, i, done, scores, examples, duals, candidates, changes, start, scratch
         )
         for p in range(end):
-            add_row(rows, weights, i, x, 0, x.size, changes.classes[p], changes.values[p])
+            add_row(rows, weights, i, x, changes.classes[p], changes.values[p])
         sums[0] += gain
         sums[1] += examples.C[i] * loss_value
     return index.size
@@ -288,32 +288,31 @@ def active_pass(
     Examples that gain more than is `usual` are hurried, the others slowed down, and those without
     a change left alone until the next full pass, unless it is 0.
 
-    The features are divided into parts, one for each row of `partial`, and the parts among the
-    members of the team: the sums are the same however many there are.
+    Each member of the team looks after the weights of some classes: their scores go to its row of
+    `partial`. (If it were some features of all classes, processors that read ahead would take from
+    one another what the other is about to write.)
     """
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
     x, partial, team = borrow(x), borrow(partial), borrow(team)
-    row, chosen, start = scratch.row, scratch.chosen, np.int64(0)
-    parts = partial.shape[0]
-    bounds = np.empty((parts, 2), np.int64)
-    for part in range(parts):
-        bounds[part] = share_of(part, parts, x.size, FEATURES)
+    low, high = share_of(place, team.size, scratch.is_chosen.size, CLASSES)
+    start = np.int64(0)
     for done in range(index.size):
         i = index[done]
         # Each member for itself: it takes less time than to meet.
-        n = choose_in_play(i, duals, candidates, scratch)
+        n = list_in_play(i, examples, duals, candidates, scratch)
         if duals.used[0] + n > duals.classes.size:
             return done
-        chosen[n] = examples.labels[i]
-        score_parts(rows, weights, i, x, bounds, place, team, chosen, n + 1, partial)
+        load_row(rows, i, x)
+        n_own = keep_own(n + 1, low, high, scratch)
+        scores_at(rows, weights, i, x, scratch.own, n_own, partial[place])
         if not meet(team):
             return done
         if place == 0:
-            add_up(partial, n + 1, row)
-            base = np.float64(row[n])
+            collect_scores(n + 1, partial, team, scratch)
+            row, base = scratch.row[:n], np.float64(scratch.row[n])
             gain, end = take_step(
-                loss, i, done, row[:n], n, base, examples, duals, changes, start, scratch
+                loss, i, done, row, n, base, examples, duals, changes, start, scratch
             )
             say(team, end)
             if usual > 0.0:
@@ -321,52 +320,56 @@ def active_pass(
                 pace[i] = new_pace(pace[i], gain, usual)
             sums[0] += gain
         elif done + 1 < index.size:
-            prefetch_weights(index[done + 1], weights, bounds[place], duals, candidates)
+            n = list_in_play(index[done + 1], examples, duals, candidates, scratch)
+            prefetch_weights(weights, keep_own(n + 1, low, high, scratch), scratch)
         if not meet(team):
             return done
-        add_parts(rows, weights, i, x, bounds, place, team, changes)
+        for p in range(hear(team)):
+            if low <= changes.classes[p] < high:
+                add_row(rows, weights, i, x, changes.classes[p], changes.values[p])
     return index.size
 
 
 @inlined_kernel
-def score_parts(rows, weights, i, x, bounds, place, team, classes, n, partial):
-    """Write the scores of row `i` for ``classes[:n]``, from the features of a member, by part."""
-    for part in range(place, bounds.shape[0], team.size):
-        low, high = bounds[part]
-        load_row(rows, i, low, high, x)
-        scores_at(rows, weights, i, x, low, high, classes, n, partial[part])
+def list_in_play(i, examples, duals, candidates, scratch):
+    """List the classes in play of example `i`, then the true one; return how many are in play."""
+    n = choose_in_play(i, duals, candidates, scratch)
+    scratch.chosen[n] = examples.labels[i]
+    return n
 
 
 @inlined_kernel
-def add_parts(rows, weights, i, x, bounds, place, team, changes):
-    """Bring the weights for the features of a member up to date with the changes of a step."""
-    for part in range(place, bounds.shape[0], team.size):
-        low, high = bounds[part]
-        for p in range(hear(team)):
-            add_row(rows, weights, i, x, low, high, changes.classes[p], changes.values[p])
+def keep_own(n, low, high, scratch):
+    """List those of the first `n` classes that are from `low` to `high`; return how many."""
+    n_own = 0
+    for j in range(n):
+        k = scratch.chosen[j]
+        scratch.own[n_own] = k
+        n_own += low <= k < high
+    return n_own
+
+
+@inlined_kernel
+def collect_scores(n, partial, team, scratch):
+    """Bring the scores of the first `n` classes together from all members."""
+    row, chosen, m = scratch.row, scratch.chosen, scratch.is_chosen.size
+    for place in range(team.size):
+        low, high = share_of(place, team.size, m, CLASSES)
+        n_own = 0
+        for j in range(n):
+            if low <= chosen[j] < high:
+                row[j] = partial[place, n_own]
+                n_own += 1
 
 
 @kernel
-def prefetch_weights(i, weights, bounds, duals, candidates):
-    """Ask for the weights that the step of example `i` will need."""
-    start, width = duals.start[i], weights.shape[1]
-    for j in range(duals.count[i]):
-        first = duals.classes[start + j] * width
-        for position in range(first + bounds[0], first + bounds[1], FEATURES):
-            prefetch(weights, position)
-    for j in range(candidates.classes.shape[1]):
-        first = candidates.classes[i, j] * width
-        for position in range(first + bounds[0], first + bounds[1], FEATURES):
-            prefetch(weights, position)
-
-
-@inlined_kernel
-def add_up(partial, n, row):
-    """Write the sums over the parts of the first `n` scores to `row`."""
+def prefetch_weights(weights, n, scratch):
+    """Ask for the weights of the first `n` classes in ``scratch.own``."""
+    width = weights.shape[1]
     for j in range(n):
-        row[j] = partial[0, j]
-        for part in range(1, partial.shape[0]):
-            row[j] += partial[part, j]
+        first = scratch.own[j] * width
+        for position in range(first, first + width, FEATURES):
+            prefetch(weights, position)
 
 
 @inlined_kernel

@@ -34,19 +34,19 @@ def padded(d: int, dtype: np.dtype) -> int:
 
 
 @dispatched
-def load_row(rows, i, low, high, x):
-    """Bring the features from `low` to `high` of row `i` to `x`, as the functions below want it.
+def load_row(rows, i, x):
+    """Bring the features of row `i` to `x`, as the functions below want it.
 
     Beyond the features and the constant one, `x` holds zeros and is left alone. Sparse rows are
     used where they are.
     """
-    return rows.load_row(rows, i, low, high, x)
+    return rows.load_row(rows, i, x)
 
 
 @dispatched
-def scores_at(rows, weights, i, x, low, high, classes, n, out):
-    """Write the scores of row `i` for ``classes[:n]``, from the features loaded, to `out`."""
-    return rows.scores_at(rows, weights, i, x, low, high, classes, n, out)
+def scores_at(rows, weights, i, x, classes, n, out):
+    """Write the scores of row `i`, which is loaded, for ``classes[:n]`` to `out`."""
+    return rows.scores_at(rows, weights, i, x, classes, n, out)
 
 
 @dispatched
@@ -56,9 +56,9 @@ def scores_of_all(rows, weights, i, x, out):
 
 
 @dispatched
-def add_row(rows, weights, i, x, low, high, k, factor):
-    """Add `factor` times row `i`, the features loaded, to the weights of class `k`."""
-    return rows.add_row(rows, weights, i, x, low, high, k, factor)
+def add_row(rows, weights, i, x, k, factor):
+    """Add `factor` times row `i`, which is loaded, to the weights of class `k`."""
+    return rows.add_row(rows, weights, i, x, k, factor)
 
 
 @dispatched
@@ -78,24 +78,24 @@ class DenseRows(NamedTuple):
     bias: float
 
     @staticmethod
-    def load_row(rows, i, low, high, x):
+    def load_row(rows, i, x):
         """See the function of this name."""
         d = rows.x.shape[1]
-        for j in range(np.uint64(low), min(np.uint64(high), np.uint64(d))):
+        for j in range(d):
             x[j] = rows.x[i, j]
-        if rows.bias != 0.0 and low <= d < high:
+        if rows.bias != 0.0:
             x[d] = rows.bias
 
     @staticmethod
-    def scores_at(rows, weights, i, x, low, high, classes, n, out):
+    def scores_at(rows, weights, i, x, classes, n, out):
         """See the function of this name."""
-        whole = n - n % 4
-        for j in range(0, whole, 4):  # Four at a time: the row is read once for all of them.
-            out[j], out[j + 1], out[j + 2], out[j + 3] = four_dots(
-                weights, classes[j], classes[j + 1], classes[j + 2], classes[j + 3], x, low, high
+        # Four at a time, as the row is read once for all of them; the last one again if there are
+        # fewer, so that a score does not depend on the company in which it is computed.
+        for j in range(0, n, 4):
+            b, c, e = min(j + 1, n - 1), min(j + 2, n - 1), min(j + 3, n - 1)
+            out[j], out[b], out[c], out[e] = four_dots(
+                weights, classes[j], classes[b], classes[c], classes[e], x
             )
-        for j in range(whole, n):
-            out[j] = dot(weights, classes[j], x, low, high)
 
     @staticmethod
     def scores_of_all(rows, weights, i, x, out):
@@ -104,16 +104,16 @@ class DenseRows(NamedTuple):
         whole = m - m % 4
         for j in range(0, whole, 4):
             out[j], out[j + 1], out[j + 2], out[j + 3] = four_dots(
-                weights, j, j + 1, j + 2, j + 3, x, 0, x.size
+                weights, j, j + 1, j + 2, j + 3, x
             )
         for j in range(whole, m):
-            out[j] = dot(weights, j, x, 0, x.size)
+            out[j] = dot(weights, j, x)
 
     @staticmethod
-    def add_row(rows, weights, i, x, low, high, k, factor):
+    def add_row(rows, weights, i, x, k, factor):
         """See the function of this name."""
         scale = weights.dtype.type(factor)  # So that no entry is widened.
-        for j in range(np.uint64(low), np.uint64(high)):
+        for j in range(x.size):
             weights[k, j] += scale * x[j]
 
     @staticmethod
@@ -131,11 +131,11 @@ class SparseRows(NamedTuple):
     bias: float
 
     @staticmethod
-    def load_row(rows, i, low, high, x):
+    def load_row(rows, i, x):
         """See the function of this name."""
 
     @staticmethod
-    def scores_at(rows, weights, i, x, low, high, classes, n, out):
+    def scores_at(rows, weights, i, x, classes, n, out):
         """See the function of this name."""
         last = weights.shape[0] - 1
         for j in range(n):
@@ -156,7 +156,7 @@ class SparseRows(NamedTuple):
             axpy(rows.bias, weights[weights.shape[0] - 1], out)
 
     @staticmethod
-    def add_row(rows, weights, i, x, low, high, k, factor):
+    def add_row(rows, weights, i, x, k, factor):
         """See the function of this name."""
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
             weights[rows.indices[p], k] += factor * rows.data[p]
@@ -169,24 +169,20 @@ class SparseRows(NamedTuple):
         return sum_of_squares(rows.data[rows.indptr[i] : rows.indptr[i + 1]]) + rows.bias**2
 
 
-# Ranges are unsigned here, as Numba takes a signed index that does not begin at 0 for one that may
-# count from the end, and such loops do not use vector instructions.
-
-
 @summing_kernel
-def dot(weights, k, x, low, high):
-    """Return ``<w_k, x>`` over the features from `low` to `high`."""
+def dot(weights, k, x):
+    """Return ``<w_k, x>``."""
     total = weights.dtype.type(0)
-    for j in range(np.uint64(low), np.uint64(high)):
+    for j in range(x.size):
         total += weights[k, j] * x[j]
     return total
 
 
 @summing_kernel
-def four_dots(weights, a, b, c, e, x, low, high):
+def four_dots(weights, a, b, c, e, x):
     """Return ``<w_a, x>``, ``<w_b, x>``, ``<w_c, x>`` and ``<w_e, x>``, as `dot` does."""
     first = second = third = fourth = weights.dtype.type(0)
-    for j in range(np.uint64(low), np.uint64(high)):
+    for j in range(x.size):
         value = x[j]
         first += weights[a, j] * value
         second += weights[b, j] * value
@@ -223,4 +219,4 @@ def squared_norms(rows, start, stop, out):
 def gather_rows(rows, start, stop, out):
     """Copy the dense rows from `start` to `stop`, with the constant feature, to `out`."""
     for i in range(start, stop):
-        load_row(rows, i, 0, out.shape[1], out[i - start])
+        load_row(rows, i, out[i - start])

@@ -153,7 +153,6 @@ class SDCA(Run):
         width = problem.m if problem.is_sparse else padded(problem.d, problem.dtype)
         self.padded = aligned_zeros((problem.shape[0], width), problem.dtype)
         self.weights = self.padded[:, : problem.shape[1]]
-        self.x = aligned_zeros((1, width), problem.dtype)[0]
 
     def _make_teams(self, wanted: int) -> None:
         """Decide how many threads work on a pass; on one each where that is not much work."""
@@ -162,10 +161,10 @@ class SDCA(Run):
         per_block = 1 + m * self.block * d // SMALL_SHARE
         is_much = self.members.size * m * d >= SMALL_PASS
         self.team = make_team(min(threads, per_block, 1 + m // 32) if is_much else 1)
-        # The same parts for any number of threads, so that the result is the same.
-        self.parts = 2 if (wanted + 1) * d >= LARGE_STEP else 1
-        self.active_team = make_team(min(threads, self.parts))
-        self.partial = np.empty((self.parts, m + 1), problem.dtype)
+        is_large = (wanted + 1) * d >= LARGE_STEP
+        self.active_team = make_team(min(threads, 2) if is_large else 1)
+        self.x = aligned_zeros((self.active_team.size, self.padded.shape[1]), problem.dtype)
+        self.partial = np.empty((self.active_team.size, m), problem.dtype)
         self.scratches = [make_scratch(m, problem.dtype) for _ in range(self.active_team.size)]
         self.blocks: Blocks | None = None
 
@@ -230,7 +229,7 @@ class SDCA(Run):
             self.candidates,
             self.changes,
             self.scratches[0],
-            self.x,
+            self.x[0],
             self.scores[: self.problem.m],
             self.sums,
         )
@@ -285,7 +284,7 @@ class SDCA(Run):
                 self.candidates,
                 self.changes,
                 self.scratches[place],
-                self.x,
+                self.x[place],
                 self.partial,
                 self.pace,
                 usual,

@@ -58,6 +58,7 @@ class Scratch(NamedTuple):
 
     group: NDArray[np.floating]
     chosen: NDArray[np.int32]
+    own: NDArray[np.int32]
     is_chosen: NDArray[np.bool_]
     row: NDArray[np.floating]
     old: NDArray[np.float64]
@@ -73,6 +74,7 @@ def make_scratch(m: int, dtype: np.dtype) -> Scratch:
     return Scratch(
         np.empty((GROUP, m), dtype),
         np.empty(m, np.int32),
+        np.empty(m + 1, np.int32),
         np.zeros(m, np.bool_),
         np.empty(m + 1, dtype),
         np.empty(m),
