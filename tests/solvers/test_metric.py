@@ -48,6 +48,16 @@ def test_coordinates_there_and_back():
     assert there == pytest.approx(np.vdot(W, step))
 
 
+def test_curvature_for_the_first_step_needs_no_product(monkeypatch):
+    monkeypatch.setattr(_metric, "ENOUGH_ROWS", 1000)
+    problem = spread_problem()
+    metric, objective = make_metric(problem), _lbfgs.Objective(Softmax(), problem)
+    slope = np.random.default_rng(2).standard_normal((8, 30))
+    direction = metric.weights(slope)
+    expected = objective.curvature(direction)
+    assert metric.curvature(direction, slope) == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_first_step_is_the_best_one_for_softmax(form):
     dense = spread_problem()

@@ -20,7 +20,7 @@ from topksvm._numba import borrow, kernel
 from topksvm._threads import map_row_ranges
 from topksvm.losses._contract import dual_value, gradient
 from topksvm.solvers._certificate import Certificate
-from topksvm.solvers._metric import make_metric
+from topksvm.solvers._metric import make_metric, sum_of_squares
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._quasi_newton import minimise
 from topksvm.solvers._result import Check, Result, Status
@@ -44,6 +44,7 @@ class Objective:
         self.loss = loss
         self.problem = problem
         self.block = max(256, min(problem.n, (1 << 22) // problem.m))
+        self.wide_block = max(256, (1 << 20) // max(problem.m, problem.d))
         self.n_evaluations = 0
 
     def evaluate(self, weights: Floats, *, is_proof: bool = False) -> tuple[Certificate, Floats]:
@@ -55,8 +56,10 @@ class Objective:
         problem, dtype = self.problem, weights.dtype
         losses, duals = 0.0, 0.0
         loss_gradient = np.zeros(weights.shape, dtype)
-        for start in range(0, problem.n, self.block):
-            stop = min(start + self.block, problem.n)
+        # Rows that have to be widened are copied, and fresh memory for many takes time.
+        block = self.block if dtype == problem.dtype else min(self.block, self.wide_block)
+        for start in range(0, problem.n, block):
+            stop = min(start + block, problem.n)
             x = self._rows(start, stop, dtype)
             scores = self._scores(x, weights)
             part = self._losses(start, stop, scores, is_proof)
@@ -65,10 +68,8 @@ class Objective:
             # The scores have become the derivatives by them.
             loss_gradient += self._back(scores, x)
         self.n_evaluations += 1
-        wide = weights.astype(np.float64, copy=False)
-        back = loss_gradient.astype(np.float64, copy=False)
-        primal = 0.5 * float(np.vdot(wide, wide)) + losses
-        dual = duals - 0.5 * float(np.vdot(back, back))
+        primal = 0.5 * sum_of_squares(weights) + losses
+        dual = duals - 0.5 * sum_of_squares(loss_gradient)
         return Certificate(primal, dual), weights + loss_gradient
 
     def curvature(self, direction: Floats) -> float:
@@ -82,8 +83,7 @@ class Objective:
             slopes = self._scores(self._rows(start, stop, direction.dtype), direction)
             squares = np.einsum("ij,ij->i", slopes, slopes, dtype=np.float64)
             total += float(self.problem.examples.C[start:stop] @ squares)
-        wide = direction.astype(np.float64, copy=False)
-        return float(np.vdot(wide, wide)) + total / self.problem.m
+        return sum_of_squares(direction) + total / self.problem.m
 
     def _rows(self, start: int, stop: int, dtype: np.dtype) -> Any:
         rows = self.problem.rows
@@ -209,17 +209,18 @@ class LBFGS:
         It is the best one if all classes are alike, as they are at weights of zero.
         """
         self.first = self.objective.evaluate(self.start.astype(self.problem.dtype))
-        slope = direction = self.first[1]
-        if self.metric is not None:
-            slope = self.metric.gradient(direction)
-            direction = self.metric.weights(slope)
-        square = float(np.linalg.norm(slope.astype(np.float64, copy=False))) ** 2
-        curvature = self.objective.curvature(direction)
-        return square / curvature if 0.0 < curvature < np.inf else 1.0
+        if self.metric is None:
+            slope = self.first[1]
+            curvature = self.objective.curvature(slope)
+        else:
+            slope = self.metric.gradient(self.first[1])
+            curvature = self.metric.curvature(self.metric.weights(slope), slope)
+        return sum_of_squares(slope) / curvature if 0.0 < curvature < np.inf else 1.0
 
     def _coordinates(self, weights: Floats) -> Floats:
-        coordinates = weights if self.metric is None else self.metric.coordinates(weights)
-        return coordinates.ravel()
+        if self.metric is None or not weights.any():
+            return weights.ravel()
+        return self.metric.coordinates(weights).ravel()
 
     def _weights(self, flat: Floats) -> Floats:
         coordinates = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)

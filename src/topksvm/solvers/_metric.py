@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, get_blas_funcs, solve_triangular
 
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._rows import DenseRows
@@ -58,7 +58,8 @@ class Metric:
     def __init__(self, factor: Floats, dtype: np.dtype[Any]) -> None:
         self.factor = factor
         inverse = solve_triangular(factor, np.eye(factor.shape[0]), lower=True, overwrite_b=True)
-        self.inverse = inverse.astype(dtype)
+        self.inverse = np.ascontiguousarray(inverse, dtype)
+        (self.trmm,) = get_blas_funcs(("trmm",), (self.inverse,))
 
     def coordinates(self, weights: Floats) -> Floats:
         """Return ``V`` for ``W``, in float64."""
@@ -66,11 +67,32 @@ class Metric:
 
     def weights(self, coordinates: Floats) -> Floats:
         """Return ``W`` for ``V``."""
-        return coordinates.astype(self.inverse.dtype, copy=False) @ self.inverse
+        return self._times(coordinates, transposed=False)
 
     def gradient(self, by_weights: Floats) -> Floats:
         """Return the gradient by ``V`` for that by ``W``."""
-        return by_weights @ self.inverse.T
+        return self._times(by_weights, transposed=True)
+
+    def curvature(self, direction: Floats, slope: Floats) -> float:
+        """Return that of the objective for softmax at zero along ``direction = weights(slope)``.
+
+        There ``p (1 - p)`` is ``1 / m``, so with ``||direction L||^2 = ||slope||^2`` it follows
+        from ``G``.
+        """
+        own = sum_of_squares(direction)
+        return own + (sum_of_squares(slope) - own) / DOUBT
+
+    def _times(self, rows: Floats, transposed: bool) -> Floats:
+        """Return `rows` times the inverse, or its transpose: half of it is zeros."""
+        # BLAS counts columns first, so it takes everything for its transpose.
+        right = np.asarray(rows, self.inverse.dtype, order="C").T
+        return self.trmm(1.0, self.inverse.T, right, trans_a=transposed).T
+
+
+def sum_of_squares(x: Floats) -> float:
+    """Return ``||x||^2``, summed in float64."""
+    wide = x.astype(np.float64, copy=False)
+    return float(np.vdot(wide, wide))
 
 
 def make_metric(problem: Problem) -> Metric | None:
