@@ -53,6 +53,8 @@ def test_gradient_is_that_of_finite_differences(name, k, smoothing, form, bias):
         slope = (evaluate(W + change)[0].primal - evaluate(W - change)[0].primal) / (2 * step)
         # Smoothed hinges have a kink in their second derivative.
         assert gradient[entry] == pytest.approx(slope, rel=1e-5, abs=1e-4 if smoothing else 1e-7)
+    # At zero it is computed in another way.
+    np.testing.assert_allclose(evaluate(0.0 * W)[1], evaluate(1e-9 * W)[1], atol=1e-6)
 
 
 @smooth_losses

@@ -28,6 +28,7 @@ from topksvm.solvers._rows import DenseRows
 from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
+Labels = NDArray[np.integer[Any]]
 
 
 TINY_SHARE = 1e-30
@@ -56,17 +57,22 @@ class Objective:
         problem, dtype = self.problem, weights.dtype
         losses, duals = 0.0, 0.0
         loss_gradient = np.zeros(weights.shape, dtype)
+        m, is_zero = problem.m, not weights.any()  # Where most runs start.
         # Rows that have to be widened are copied, and fresh memory for many takes time.
         block = self.block if dtype == problem.dtype else min(self.block, self.wide_block)
         for start in range(0, problem.n, block):
             stop = min(start + block, problem.n)
             x = self._rows(start, stop, dtype)
-            scores = self._scores(x, weights)
+            scores = self._scores(x, weights) if not is_zero else np.zeros((stop - start, m), dtype)
             part = self._losses(start, stop, scores, is_proof)
             losses += part[0]
             duals += part[1]
             # The scores have become the derivatives by them.
-            loss_gradient += self._back(scores, x)
+            if is_zero:
+                labels = problem.examples.labels[start:stop]
+                loss_gradient += self._back_from_zero(scores, x, labels)
+            else:
+                loss_gradient += self._back(scores, x)
         self.n_evaluations += 1
         primal = 0.5 * sum_of_squares(weights) + losses
         dual = duals - 0.5 * sum_of_squares(loss_gradient)
@@ -101,19 +107,32 @@ class Objective:
 
     def _scores(self, x: Any, weights: Floats) -> Floats:
         bias, d = self.problem.rows.bias, x.shape[1]
-        if not weights.any():  # Where most runs start.
-            return np.zeros((x.shape[0], len(weights)), weights.dtype)
         scores = np.asarray(x @ weights[:, :d].T)
         if bias != 0.0:
             scores += bias * weights[:, d]
         return np.ascontiguousarray(scores)
 
-    def _back(self, coefficients: Floats, x: Any) -> Floats:
+    def _back(self, coefficients: Any, x: Any) -> Floats:
+        """Return the sum over examples of their `coefficients` times their row, for each class."""
         bias = self.problem.rows.bias
-        back = np.asarray(x.T @ coefficients).T if sp.issparse(x) else coefficients.T @ x
+        back = (x.T @ coefficients).T if sp.issparse(x) else coefficients.T @ x
+        back = back.toarray() if sp.issparse(back) else np.asarray(back)
         if bias == 0.0:
             return back
         return np.hstack([back, bias * coefficients.sum(axis=0, dtype=np.float64)[:, None]])
+
+    def _back_from_zero(self, coefficients: Floats, x: Any, labels: Labels) -> Floats:
+        """Do the same where the scores were zero: then all wrong classes of an example are alike.
+
+        One sum for all classes, and one more for the examples of each, take no matrix product.
+        """
+        rows = np.arange(len(labels))
+        wrong = coefficients[rows, (labels == 0).astype(np.intp)]
+        more = coefficients[rows, labels] - wrong
+        if np.count_nonzero(coefficients == wrong[:, None]) < coefficients.size - len(labels):
+            return self._back(coefficients, x)
+        own = sp.csr_array((more, (rows, labels)), coefficients.shape)
+        return self._back(wrong[:, None], x) + self._back(own, x)
 
     def _losses(self, start: int, stop: int, scores: Floats, is_proof: bool) -> tuple[float, float]:
         def work(i: int, j: int) -> tuple[float, float]:

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, get_blas_funcs, solve_triangular
+from scipy.linalg import cholesky, get_blas_funcs
+from scipy.linalg.lapack import dtrtri
 
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._rows import DenseRows
@@ -57,7 +58,7 @@ class Metric:
 
     def __init__(self, factor: Floats, dtype: np.dtype[Any]) -> None:
         self.factor = factor
-        inverse = solve_triangular(factor, np.eye(factor.shape[0]), lower=True, overwrite_b=True)
+        inverse, _ = dtrtri(factor, lower=1)
         self.inverse = np.ascontiguousarray(inverse, dtype)
         (self.trmm,) = get_blas_funcs(("trmm",), (self.inverse,))
 
