@@ -39,7 +39,9 @@ def test_curvature_is_that_of_the_definition(dtype, bias, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-def test_coordinates_there_and_back():
+@pytest.mark.parametrize("stripe", [4, 128])
+def test_coordinates_there_and_back(stripe, monkeypatch):
+    monkeypatch.setattr(_metric, "LEAST_STRIPE", stripe)
     metric = make_metric(spread_problem())
     W, step = np.random.default_rng(1).standard_normal((2, 8, 30))
     np.testing.assert_allclose(metric.weights(metric.coordinates(W)), W, rtol=1e-9)

@@ -15,11 +15,12 @@ Inst. Statist. Math. 44; here it only chooses coordinates, so it need not be a b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, get_blas_funcs
+from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
 from topksvm.solvers._problem import Problem
@@ -41,6 +42,9 @@ ENOUGH_ROWS = 8
 AFFORDABLE = 5
 """Evaluations of the objective that the estimate may cost as much as."""
 
+STRIPES, LEAST_STRIPE = 4, 128
+"""Parts that a triangular matrix is divided into, and how wide they are at least."""
+
 BLOCK_ENTRIES = 1 << 20
 """Entries of the rows that are copied at a time."""
 
@@ -60,7 +64,6 @@ class Metric:
         self.factor = factor
         inverse, _ = dtrtri(factor, lower=1)
         self.inverse = np.ascontiguousarray(inverse, dtype)
-        (self.trmm,) = get_blas_funcs(("trmm",), (self.inverse,))
 
     def coordinates(self, weights: Floats) -> Floats:
         """Return ``V`` for ``W``, in float64."""
@@ -68,11 +71,29 @@ class Metric:
 
     def weights(self, coordinates: Floats) -> Floats:
         """Return ``W`` for ``V``."""
-        return self._times(coordinates, transposed=False)
+        left = coordinates.astype(self.inverse.dtype, copy=False)
+        out = np.empty_like(left)
+        for start, stop in self._stripes():
+            out[:, start:stop] = left[:, start:] @ self.inverse[start:, start:stop]
+        return out
 
     def gradient(self, by_weights: Floats) -> Floats:
         """Return the gradient by ``V`` for that by ``W``."""
-        return self._times(by_weights, transposed=True)
+        out = np.empty(by_weights.shape, np.result_type(by_weights, self.inverse))
+        for start, stop in self._stripes():
+            out[:, start:stop] = by_weights[:, :stop] @ self.inverse[start:stop, :stop].T
+        return out
+
+    def _stripes(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of features: with few of them, the zeros of the inverse are left out.
+
+        (BLAS has a product for it, but SciPy's has threads of its own, which would be in the way of
+        those of NumPy's.)
+        """
+        d = len(self.inverse)
+        width = max(LEAST_STRIPE, -(-d // STRIPES))
+        for start in range(0, d, width):
+            yield start, min(start + width, d)
 
     def curvature(self, direction: Floats, slope: Floats) -> float:
         """Return that of the objective for softmax at zero along ``direction = weights(slope)``.
@@ -82,12 +103,6 @@ class Metric:
         """
         own = sum_of_squares(direction)
         return own + (sum_of_squares(slope) - own) / DOUBT
-
-    def _times(self, rows: Floats, transposed: bool) -> Floats:
-        """Return `rows` times the inverse, or its transpose: half of it is zeros."""
-        # BLAS counts columns first, so it takes everything for its transpose.
-        right = np.asarray(rows, self.inverse.dtype, order="C").T
-        return self.trmm(1.0, self.inverse.T, right, trans_a=transposed).T
 
 
 def sum_of_squares(x: Floats) -> float:
