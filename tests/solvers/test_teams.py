@@ -53,6 +53,7 @@ def test_active_passes_are_the_same_to_the_last_bit(dtype):
     for run in runs:
         run.team = runs[0].team
         run.full_pass()
+        run.pace[:4] = 20.0  # Often twice in a row.
     for _ in range(5):
         gains = [run.active_pass(1e-3) for run in runs]
         assert gains[0] == gains[1]

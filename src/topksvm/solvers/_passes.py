@@ -319,7 +319,7 @@ def active_pass(
                 candidates.idle[i] = end == 0
                 pace[i] = new_pace(pace[i], gain, usual)
             sums[0] += gain
-        elif done + 1 < index.size:
+        elif done + 1 < index.size and index[done + 1] != i:  # Its duals are being written.
             n = list_in_play(index[done + 1], examples, duals, candidates, scratch)
             prefetch_weights(weights, keep_own(n + 1, low, high, scratch), scratch)
         if not meet(team):
