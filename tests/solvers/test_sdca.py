@@ -22,6 +22,7 @@ from solvers.cases import (
     every_format,
     make_data,
     make_objective,
+    make_parts,
     make_sdca,
     make_sparse_rows,
     optimum,
@@ -32,6 +33,7 @@ from solvers.cases import (
 from solvers.objective import HINGES, check
 from topksvm.solvers import Status
 from topksvm.solvers._passes import FASTEST, RATE, SLOWEST, choose_visits, shuffle
+from topksvm.solvers._sdca import SDCA, SDCAOptions
 
 
 @dual_steps
@@ -165,6 +167,19 @@ def test_examples_that_gain_are_hurried():
     for _ in range(100):
         solver.active_pass(usual)
     assert solver.pace.min() == SLOWEST, "all gains are small in the end"
+
+
+def test_active_passes_wait_for_the_second_full_one_of_a_cold_start():
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, *make_data(120, 8, 30), C=1.0)
+    cold = make_sdca(objective)
+    made = []
+    for solver in (cold, SDCA(*make_parts(objective), SDCAOptions(), cold.duals)):
+        for _ in range(2):
+            before = solver.n_passes
+            solver.after_full_pass(solver.full_pass())
+            made.append(solver.n_passes - before)
+    assert made[0] == 1
+    assert min(made[1:]) > 1
 
 
 @plain_hinges

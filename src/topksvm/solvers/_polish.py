@@ -31,9 +31,7 @@ class Polish:
 
     def __init__(self, run: Any) -> None:
         self.run = run
-        # What the very first pass chose, from weights next to zero, will not stay in play.
-        is_first = run.n_passes == 1 and not run.is_warm
-        self.pays = run.use_active and run.options.max_active > 0 and not is_first
+        self.pays = run.use_active and run.options.max_active > 0 and not run.is_beginning
         self.relief = 1.0
         self.done = 0
         self.share = 0.0

@@ -259,6 +259,14 @@ class SDCA(Run):
 
         return work_together(self.team, work)
 
+    @property
+    def is_beginning(self) -> bool:
+        """Whether it is too early for active passes.
+
+        What the very first pass chose, from weights next to zero, will not stay in play.
+        """
+        return self.n_passes <= 1 and not self.is_warm
+
     def active_pass(self, usual: float = 0.0) -> float:
         """Step on the classes in play of all examples; return the gain in the dual.
 
