@@ -127,6 +127,7 @@ def test_path_shares_planes(measure, k):
     for solution in path:
         alone = next(svm_perf_path(reduction, [solution.C], stopping))
         saved += alone.n_iter - solution.n_iter
+        assert solution.n_iter <= alone.n_iter
         assert solution.converged
         assert solution.certificate.relative_gap <= 1e-3
         assert solution.certificate.dual <= alone.certificate.primal

@@ -85,10 +85,10 @@ class Metric:
         return out
 
     def _stripes(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of features: with few of them, the zeros of the inverse are left out.
+        """Yield ranges of features; a product for each leaves out most zeros of the inverse.
 
-        (BLAS has a product for it, but SciPy's has threads of its own, which would be in the way of
-        those of NumPy's.)
+        (BLAS has one for triangular matrices. But SciPy's BLAS has threads of its own, which would
+        be in the way of those of NumPy's.)
         """
         d = len(self.inverse)
         width = max(LEAST_STRIPE, -(-d // STRIPES))
