@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from topksvm._numba import kernel
-from topksvm.projections._candidates import largest
+from topksvm.losses._exp import exponentials, sum_of
+from topksvm.projections._candidates import MIN_LANES, lane_maxima, largest
 
 __all__ = ["Softmax", "scaled_entropy"]
 
@@ -57,12 +58,12 @@ class Softmax(NamedTuple):
     @staticmethod
     def value(loss, row, base, lanes, c, ranked):  # noqa: ARG004 (the contract's signature)
         """Return ``phi(h)``."""
-        return probabilities(row, base, c)
+        return probabilities(row, base, lanes, c)
 
     @staticmethod
     def gradient(loss, row, base, out, lanes, c, ranked):  # noqa: ARG004
         """Write the probabilities of the wrong classes to `out`."""
-        return probabilities(row, base, out)
+        return probabilities(row, base, lanes, out)
 
     @staticmethod
     def dual_value(loss, values, n, C):  # noqa: ARG004
@@ -74,7 +75,7 @@ class Softmax(NamedTuple):
         """Solve the optimality conditions above; all classes but those that underflow take part."""
         K = norm * C
         if K == 0.0:
-            probabilities(row, base, c)
+            probabilities(row, base, lanes, c)
         else:
             regularised_probabilities(row, base, K, c)
         kept = 0
@@ -100,18 +101,26 @@ def scaled_entropy(values, n, C):
 
 
 @kernel
-def probabilities(row, base, out):
+def probabilities(row, base, lanes, out):
     """Write ``exp(h_j) / (1 + sum_l exp(h_l))`` to `out`; return the log of the denominator."""
-    top = max(0.0, np.float64(largest(row, 0, row.size)) - base)
-    others = 0.0
-    for j in range(row.size):
-        out[j] = math.exp((np.float64(row[j]) - base) - top)
-        others += out[j]
+    top = max(0.0, np.float64(largest_of(row, lanes)) - base)
+    exponentials(row, base, top, out)
+    others = sum_of(out, row.size)
     total = others + math.exp(-top)
+    share = 1.0 / total
     for j in range(row.size):
-        out[j] /= total
+        out[j] *= share
     # The first keeps the digits of a small loss.
     return math.log1p(others) if top == 0.0 else top + math.log(total)
+
+
+@kernel
+def largest_of(row, lanes):
+    """Return the largest entry."""
+    if row.size < 2 * MIN_LANES:
+        return largest(row, 0, row.size)
+    lane_maxima(row, MIN_LANES, lanes)
+    return largest(lanes, 0, MIN_LANES)
 
 
 @kernel

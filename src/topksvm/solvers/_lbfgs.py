@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from topksvm._numba import borrow, kernel
+from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm._threads import map_row_ranges
 from topksvm.losses._contract import dual_value, gradient
 from topksvm.solvers._certificate import Certificate
@@ -158,7 +158,6 @@ def differentiate(loss, scores, first, examples, scratch, is_proof):
     losses, duals = 0.0, 0.0
     last = scores.shape[1] - 1
     out = scratch.values
-    tiny = TINY_SHARE  # Numbers below the normal ones are no use and slow down the products.
     for b in range(scores.shape[0]):
         i = first + b
         C, label = examples.C[i], examples.labels[i]
@@ -169,18 +168,29 @@ def differentiate(loss, scores, first, examples, scratch, is_proof):
         scores[b, label] = scores[b, last]
         row = scores[b, :last]
         loss_value = C * gradient(loss, row, base, out, scratch.lanes, scratch.c, scratch.ranked)
-        total, linear = 0.0, 0.0
-        for j in range(last):
-            x = C * out[j] if out[j] > tiny else 0.0
-            linear += x * (row[j] - base)
-            total += x
-            out[j] = x
-            row[j] = x
+        total, linear = weigh(row, base, C, out)
         losses += loss_value
         duals += dual_value(loss, out, last, C) if is_proof else loss_value - linear
         scores[b, last] = out[label] if label < last else -total
         scores[b, label] = -total
     return losses, duals
+
+
+@summing_kernel
+def weigh(row, base, C, out):
+    """Replace the derivatives of the loss in `out` by those of `C` times it, and the scores too.
+
+    Return the sum of them, and of each times its score less `base`.
+    """
+    total, linear = 0.0, 0.0
+    for j in range(row.size):
+        # Numbers below the normal ones are no use and slow down the products.
+        x = C * out[j] if out[j] > TINY_SHARE else 0.0
+        linear += x * (np.float64(row[j]) - base)
+        total += x
+        out[j] = x
+        row[j] = x
+    return total, linear
 
 
 class LBFGS:
