@@ -2,7 +2,8 @@
 
 Three kinds, all made of the same exact step on one example:
 
-- *sequential*: one example after the other, all classes: the algorithm as the paper prints it;
+- *sequential*: one example after the other, all classes: the algorithm that the paper prints, but
+  for an update of those classes alone that have changed;
 - *block*: the same iterates, with the scores of a block of examples from one matrix product. Inside
   the block, ``s_i = (X_B W')_i + sum_{j < i} <x_i, x_j> Delta_j`` corrects them for the steps taken
   since, and the weights are brought up to date after it;
@@ -221,21 +222,32 @@ def sequential_pass(
     """Step on the examples `index` one by one on all classes; return how many were done."""
     rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
     candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    x, scores, start = borrow(x), borrow(scores), np.int64(0)
+    x, scores = borrow(x), borrow(scores)
     for done in range(index.size):
         if duals.used[0] + scores.size > duals.classes.size:
             return done
         i = index[done]
-        load_row(rows, i, x)
-        scores_of_all(rows, weights, i, x, scores)
-        gain, loss_value, end = full_step(
-            loss, i, done, scores, examples, duals, candidates, changes, start, scratch
+        end = sequential_step(
+            loss, rows, weights, i, examples, duals, candidates, changes, scratch, x, scores, sums
         )
         for p in range(end):
             add_row(rows, weights, i, x, changes.classes[p], changes.values[p])
-        sums[0] += gain
-        sums[1] += examples.C[i] * loss_value
     return index.size
+
+
+@inlined_kernel
+def sequential_step(
+    loss, rows, weights, i, examples, duals, candidates, changes, scratch, x, scores, sums
+):
+    """Step on all classes of example `i`, which is brought to `x`; return how many have changed."""
+    load_row(rows, i, x)
+    scores_of_all(rows, weights, i, x, scores)
+    gain, loss_value, end = full_step(
+        loss, i, 0, scores, examples, duals, candidates, changes, np.int64(0), scratch
+    )
+    sums[0] += gain
+    sums[1] += examples.C[i] * loss_value
+    return end
 
 
 @kernel
