@@ -7,11 +7,10 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks import guard, machine, report
 from benchmarks.datasets import DATASETS, AbsentError, DataSet, is_stored, restore, store
-from benchmarks.jobs import CHOSEN, QUICK, followers, plan, plan_choice, read_chosen
+from benchmarks.jobs import CHOSEN, QUICK, RIVALS, choose_among, plan, plan_choice, read_chosen
 from benchmarks.measure import Store, run_jobs
 from benchmarks.rows import flatten, write
 from benchmarks.solvers import SOLVERS
@@ -19,7 +18,7 @@ from topksvm._files import replacing
 
 _EXAMPLES = """commands:
   run      the races: time to an equal objective, and to an equal test accuracy (the default)
-  choose   choose each method's C on the validation rows; writes benchmarks/chosen.json
+  choose   choose each method's loss and C on the validation rows; writes benchmarks/chosen.json
   report   CSV, plots and the page of the documentation, from a run
   guard    ratios to matrix products and to np.sort; exit code 1 if a bound is broken
 
@@ -118,15 +117,8 @@ def run(options: argparse.Namespace) -> int:
     return write_report(options)
 
 
-def middle_of_best(points: list[dict[str, Any]]) -> float:
-    """Return the C of the best accuracy; if several have it, the middle one is the safest."""
-    most = max(point["accuracy"] for point in points)
-    settings = sorted(point["setting"] for point in points if point["accuracy"] == most)
-    return settings[(len(settings) - 1) // 2]
-
-
 def choose(options: argparse.Namespace) -> int:
-    """Choose each method's C and write the choice."""
+    """Choose each method's loss and C and write the choice."""
     results = _open_store(options, "choice.jsonl")
     if results is None:
         return 2
@@ -135,11 +127,16 @@ def choose(options: argparse.Namespace) -> int:
     jobs = list(plan_choice(data, options.solvers or list(SOLVERS), options.threads[0], budget))
     run_jobs(jobs, results, folder_of, _say)
     chosen = read_chosen()
-    for job in jobs:
-        points = results.outcomes[job.key].points
-        if points:
-            best = middle_of_best(points)
-            chosen.setdefault(job.data, {}).update(dict.fromkeys(followers(job), best))
+    for item in data:
+        points = {
+            (job.solver, job.objective): results.outcomes[job.key].points
+            for job in jobs
+            if job.data == item.name
+        }
+        for solver in RIVALS:
+            best = choose_among(points, solver)
+            if best is not None:
+                chosen.setdefault(item.name, {})[solver] = best
     with replacing(CHOSEN) as path:
         path.write_text(json.dumps(chosen, indent=2, sort_keys=True) + "\n")
     print(f"written: {CHOSEN}")

@@ -13,18 +13,21 @@ from benchmarks.objectives import OBJECTIVES
 from benchmarks.solvers import SOLVERS, Solver
 
 CHOSEN = Path(__file__).with_name("chosen.json")
-"""The C of every method in the race to an accuracy; written by ``python -m benchmarks choose``."""
+"""Loss and C of every method in the race to an accuracy, by ``python -m benchmarks choose``."""
 
-RIVALS = (
-    ("topksvm hinge", "hinge-5"),
-    ("topksvm softmax", "softmax"),
-    ("LogisticRegression lbfgs", "softmax"),
-    ("Cyanure", "softmax"),
-    ("LinearSVC one-vs-rest", "own"),
-    ("SGDClassifier hinge", "own"),
-    ("SGDClassifier log_loss", "own"),
-)
-"""Who races to an accuracy, with which loss; ``own`` is one that nobody else minimises."""
+RIVALS: dict[str, tuple[str, ...]] = {
+    "topksvm hinge": ("hinge-5", "hinge-1", "hinge-10", "hinge-20"),
+    "topksvm softmax": ("softmax",),
+    "LogisticRegression lbfgs": ("softmax",),
+    "Cyanure": ("softmax",),
+    "LinearSVC one-vs-rest": ("own",),
+    "SGDClassifier hinge": ("own",),
+    "SGDClassifier log_loss": ("own",),
+}
+"""Who races to an accuracy, with which losses to choose from; of equals, the first is taken.
+
+``own`` is a loss that nobody else minimises.
+"""
 
 PREDICTORS = ("topksvm hinge", "LogisticRegression lbfgs", "Cyanure")
 """Whose predictions are timed; those of the other linear models of scikit-learn are the same."""
@@ -136,9 +139,10 @@ def _accuracy_jobs(
     item: DataSet, solvers: Sequence[str], count: int, budget: float
 ) -> Iterator[Job]:
     chosen = read_chosen().get(item.name, {})
-    for name, objective in RIVALS:
+    for name in RIVALS:
         if item.grid and name in solvers and name in chosen:
-            yield Job("accuracy", item.name, name, objective, chosen[name], count, budget)
+            objective, C = chosen[name]["objective"], chosen[name]["C"]
+            yield Job("accuracy", item.name, name, objective, C, count, budget)
 
 
 def _scaling_jobs(
@@ -156,26 +160,42 @@ def _scaling_jobs(
 def plan_choice(
     data: Sequence[DataSet], solvers: Sequence[str], threads: int, budget: float
 ) -> Iterator[Job]:
-    """Yield the jobs that choose the C of each objective; the C of such a job has no meaning.
+    """Yield the jobs that choose the C for each loss; the C of such a job has no meaning.
 
-    Solvers of the same objective have the same optimum, so that the first of them chooses for all.
+    Solvers of the same loss have the same optimum, so that the first of them chooses for all.
     """
     for item in data:
-        chosen = set()
-        for name, objective in RIVALS:
-            if item.grid and name in solvers and objective not in chosen:
-                yield Job("choice", item.name, name, objective, 0.0, threads, budget)
-                if objective != "own":
-                    chosen.add(objective)
+        seen = set()
+        for name, objectives in RIVALS.items():
+            for objective in objectives:
+                if item.grid and name in solvers and objective not in seen:
+                    yield Job("choice", item.name, name, objective, 0.0, threads, budget)
+                    if objective != "own":
+                        seen.add(objective)
 
 
-def followers(job: Job) -> list[str]:
-    """Return the solvers that take over the C that a job has chosen, its own included."""
-    if job.objective == "own":
-        return [job.solver]
-    return [name for name, objective in RIVALS if objective == job.objective]
+Points = list[dict[str, Any]]
+
+
+def choose_among(points: dict[tuple[str, str], Points], solver: str) -> dict[str, Any] | None:
+    """Return the loss and the C with which a solver is most accurate; None if nothing is known.
+
+    `points` are those of the jobs that choose, by solver and objective. Of equal C the middle one
+    is the safest.
+    """
+    best: dict[str, Any] | None = None
+    most = -1.0
+    for objective in RIVALS[solver]:
+        first = next((s for s, o in points if o == objective and objective != "own"), solver)
+        for_loss = points.get((first, objective), [])
+        highest = max((point["accuracy"] for point in for_loss), default=-1.0)
+        if highest > most:
+            equal = sorted(p["setting"] for p in for_loss if p["accuracy"] == highest)
+            best = {"objective": objective, "C": equal[(len(equal) - 1) // 2]}
+            most = highest
+    return best
 
 
 def read_chosen() -> dict[str, Any]:
-    """Return the C by data set and solver."""
+    """Return loss and C by data set and solver."""
     return json.loads(CHOSEN.read_text()) if CHOSEN.is_file() else {}

@@ -87,4 +87,11 @@ def suboptimality(primal: float, dual: float) -> float:
     return (primal - dual) / dual if dual > 0.0 else np.inf
 
 
-OBJECTIVES = {o.name: o for o in (Objective("hinge"), Objective("hinge", 5), Objective("softmax"))}
+def objective_named(name: str) -> Objective:
+    """Return ``softmax``, ``hinge-k`` for any k, or one of a name that no judge knows."""
+    loss, _, k = name.partition("-")
+    return Objective(loss, int(k or 1))
+
+
+OBJECTIVES = {name: objective_named(name) for name in ("hinge-1", "hinge-5", "softmax")}
+"""What is raced for."""

@@ -106,6 +106,26 @@ def accuracies(group: list[Race]) -> str:
     return table(["data", "top-5 accuracy", "threads", *solvers, "peer / ours"], lines)
 
 
+def choices(rows: list[Row]) -> str:
+    """Return the C, and the k of top-k losses, with which each method races to an accuracy."""
+    chosen = {
+        (row["data"], row["solver"]): _choice(row["objective"], row["C"])
+        for row in rows
+        if row["kind"] == "accuracy"
+    }
+    solvers = list(dict.fromkeys(solver for _, solver in chosen))
+    lines = [
+        [data, *(chosen.get((data, solver), "") for solver in solvers)]
+        for data in dict.fromkeys(data for data, _ in chosen)
+    ]
+    return table(["data", *solvers], lines)
+
+
+def _choice(objective: str, C: float) -> str:
+    _, _, k = objective.partition("-")
+    return f"k = {k}, C = {C:g}" if k else f"C = {C:g}"
+
+
 def memory(group: list[Race]) -> str:
     """Return megabytes."""
     solvers = _solvers(group)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from benchmarks.datasets import DATASETS, Splits, restore
 from benchmarks.jobs import Job
 from benchmarks.memory import watch
-from benchmarks.objectives import OBJECTIVES, Objective, suboptimality, topk_accuracy
+from benchmarks.objectives import Objective, objective_named, suboptimality, topk_accuracy
 from benchmarks.solvers import SOLVERS, MissingError, Solver
 
 GOAL = 1e-3
@@ -57,7 +57,9 @@ def run(job: Job, folder: Path, bound: float | None, connection: Any) -> None:
 def _run_solver(job: Job, data: Splits, bound: float | None, send: Send) -> None:
     kind = SOLVERS[job.solver]
     kind.check()
-    objective = OBJECTIVES.get(job.objective, Objective(job.objective))
+    objective = objective_named(job.objective)
+    if objective.k >= data.shape[2]:
+        raise MissingError(f"k = {objective.k} is too large for {data.shape[2]} classes")
     solver = kind(objective, job.C, job.threads)
     send("ready", {"compile_seconds": _warm_up(kind(objective, 1.0, job.threads), data)})
     if job.kind == "latency":

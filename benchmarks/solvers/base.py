@@ -15,7 +15,7 @@ from benchmarks.objectives import Objective
 
 
 class MissingError(Exception):
-    """A package is not installed; the message is the reason to skip the solver."""
+    """A solver cannot take part, mostly as its package is not installed; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,11 @@ def test_accuracy_latency_and_products(folder):
     assert products.points[0]["seconds"] > 0.0
 
 
+def test_a_k_as_large_as_the_number_of_classes_is_skipped(folder):
+    pipe = _work(Job("choice", "tiny", "topksvm hinge", "hinge-12", 0.0, 1, 30.0), folder)
+    assert pipe.events == [("skipped", {"reason": "k = 12 is too large for 12 classes"})]
+
+
 def test_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
     done = []
 
@@ -193,7 +198,8 @@ def test_data_that_are_absent_are_left_out(tmp_path, capsys, monkeypatch):
 
 
 def test_the_plan_has_ours_first_and_the_same_threads(monkeypatch):
-    monkeypatch.setattr(jobs, "read_chosen", lambda: {"probe": dict.fromkeys(SOLVERS, 1.0)})
+    choice = {"objective": "hinge-20", "C": 3.0}
+    monkeypatch.setattr(jobs, "read_chosen", lambda: {"probe": dict.fromkeys(SOLVERS, choice)})
     planned = list(plan(list(DATASETS.values()), list(SOLVERS), [1, 2]))
     seen = set()
     for job in planned:
@@ -203,7 +209,8 @@ def test_the_plan_has_ours_first_and_the_same_threads(monkeypatch):
             seen.add(problem)
     assert {job.threads for job in planned if job.data == "large"} == {2}
     assert {job.threads for job in planned if job.data == "probe"} == {1, 2}
-    assert {job.threads for job in planned if job.kind == "accuracy"} == {1}
+    races = [job for job in planned if job.kind == "accuracy"]
+    assert {(job.threads, job.objective, job.C) for job in races} == {(1, "hinge-20", 3.0)}
     assert len({job.key for job in planned}) == len(planned)
 
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import guard, memory, report
+from benchmarks import guard, memory, report, tables
 from benchmarks.guard import Ratio
 from benchmarks.jobs import Job
 from benchmarks.measure import Outcome
@@ -95,6 +95,17 @@ def test_the_accuracy_to_reach_is_the_best_peer_s_in_the_end(rows):
         "test top-5 accuracy: ahead of every peer on 0 of 1 problems; not on toy "
         "(Cyanure takes 0.2 of our time)."
     ]
+
+
+def test_the_page_says_what_was_chosen(rows):
+    ours = [row | {"objective": "hinge-20"} for row in rows if row["solver"] == "topksvm softmax"]
+    both = ours + [row for row in rows if row["solver"] == "Cyanure"]
+    table = tables.choices(both)
+    assert table.split("\n\n")[1] == (
+        "   * - data\n     - topksvm softmax\n     - Cyanure\n"
+        "   * - toy\n     - k = 20, C = 0.5\n     - C = 0.5\n"
+    )
+    assert table in report.page(both, FACTS, [])
 
 
 def test_no_race_is_won_that_was_not_finished(rows):
