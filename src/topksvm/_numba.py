@@ -31,6 +31,7 @@ __all__ = [
     "borrow",
     "cache_misses",
     "dispatched",
+    "fusing_kernel",
     "inlined_kernel",
     "kernel",
     "on_warm_up",
@@ -68,6 +69,11 @@ def summing_kernel(func: F) -> F:
     """
     liberty = {"fastmath": {"reassoc", "contract", "nsz"}, "forceinline": True}
     return cast(F, _register(njit(**(OPTIONS | liberty))(func)))
+
+
+def fusing_kernel(func: F) -> F:
+    """Compile `func` as :func:`kernel` does, but let a product and a sum be rounded once."""
+    return cast(F, _register(njit(**(OPTIONS | {"fastmath": {"contract"}}))(func)))
 
 
 def inlined_kernel(func: F) -> F:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -75,6 +76,31 @@ def test_evaluation_anywhere_is_the_independent_one(name, k, smoothing, form, bi
         # The independent maximiser of a smoothed hinge has half of the digits of its value.
         rel = 1e-6 if smoothing else 1e-9
         assert found.dual == pytest.approx(objective.dual_at(W), rel=rel, abs=rel)
+
+
+@every_format
+@every_bias
+def test_blocks_add_up(form, bias):
+    X, y = make_data()
+    parts = make_parts(make_objective("softmax", 1, 0.0, FORMATS[form](X), y, bias=bias))
+    whole, divided = PrimalAndGradient(*parts), PrimalAndGradient(*parts)
+    divided.products.block = 7
+    W = np.random.default_rng(2).standard_normal((7, 6 + (bias != 0)))
+    for weights in (0.0 * W, W):
+        (found, gradient), (expected, slope) = divided.evaluate(weights), whole.evaluate(weights)
+        assert found.primal == pytest.approx(expected.primal, rel=1e-12)
+        assert found.dual == pytest.approx(expected.dual, rel=1e-12)
+        np.testing.assert_allclose(gradient, slope, atol=1e-12)
+    np.testing.assert_allclose(whole.unflat(whole.flat(W)), W)
+    assert divided.curvature(W) == pytest.approx(whole.curvature(W))
+
+
+def test_no_proof_is_tried_in_vain():
+    """The bound that is proven is that of the point, and not the best one met on the way."""
+    X, y = make_data(300, 40, 30)
+    for C, tol in itertools.product((1.0, 10.0, 1000.0), (0.9, 0.7, 0.3, 0.1)):
+        objective = make_objective("softmax", 1, 0.0, X, y, C=C)
+        assert len(run(objective, solver="lbfgs", tol=tol).history) == 1
 
 
 @smooth_losses

@@ -39,10 +39,31 @@ def test_curvature_is_that_of_the_definition(dtype, bias, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
+def sparse_problem(bias=0.0, **options):
+    """Return a problem of the same kind with CSR rows, a third of the entries."""
+    dense = spread_problem(**options)
+    keep = np.random.default_rng(3).random(dense.rows.x.shape) < 1 / 3
+    X = sp.csr_array(np.where(keep, dense.rows.x, 0))
+    return make_problem(X, dense.examples.labels, dense.examples.C, dense.m, bias)
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+def test_sparse_rows_have_the_diagonal_of_the_curvature(bias):
+    problem = sparse_problem(bias)
+    rows = problem.rows
+    X = sp.csr_array((rows.data, rows.indices, rows.indptr), (600, 30)).toarray()
+    X = np.column_stack([X, np.full(600, bias)]) if bias else X
+    metric = make_metric(problem)
+    expected = 1.0 + 0.1 / 8 * problem.examples.C @ X**2
+    np.testing.assert_allclose(metric.factor**2, expected, rtol=1e-12)
+    np.testing.assert_allclose(metric.inverse, expected**-0.5, rtol=1e-12)
+
+
 @pytest.mark.parametrize("stripe", [4, 128])
-def test_coordinates_there_and_back(stripe, monkeypatch):
+@pytest.mark.parametrize("make", [spread_problem, sparse_problem])
+def test_coordinates_there_and_back(make, stripe, monkeypatch):
     monkeypatch.setattr(_metric, "LEAST_STRIPE", stripe)
-    metric = make_metric(spread_problem())
+    metric = make_metric(make())
     W, step = np.random.default_rng(1).standard_normal((2, 8, 30))
     np.testing.assert_allclose(metric.weights(metric.coordinates(W)), W, rtol=1e-9)
     # The slope in a direction does not depend on the coordinates.
@@ -91,9 +112,6 @@ def test_only_where_it_pays():
     # Many features and few classes: the estimate would cost more than many evaluations.
     assert make_metric(spread_problem(n=600, d=60, m=8)) is not None
     assert make_metric(spread_problem(n=600, d=60, m=2)) is None
-    dense = spread_problem()
-    sparse = sp.csr_array(dense.rows.x)
-    assert make_metric(make_problem(sparse, dense.examples.labels, dense.examples.C, 8, 0)) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -107,13 +125,15 @@ def test_numbers_of_any_size(dtype):
         assert np.isfinite(make_metric(scaled).inverse).all()
     huge = np.full((400, 4), np.finfo(dtype).max, dtype)
     with np.errstate(over="ignore"):
-        assert make_metric(make_problem(huge, np.arange(400) % 3, np.ones(400), 3, 0)) is None
+        for X in (huge, sp.csr_array(np.full((400, 4), 1e300))):
+            assert make_metric(make_problem(X, np.arange(400) % 3, np.ones(400), 3, 0)) is None
 
 
+@pytest.mark.parametrize("make", [spread_problem, sparse_problem])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_saves_evaluations_and_ends_at_the_same_optimum(dtype, monkeypatch):
+def test_saves_evaluations_and_ends_at_the_same_optimum(dtype, make, monkeypatch):
     def run():
-        return LBFGS(Softmax(), spread_problem(dtype=dtype), **budget).run()
+        return LBFGS(Softmax(), make(dtype=dtype), **budget).run()
 
     budget = {"tol": 1e-4, "max_iter": 2000, "max_time": np.inf}
     with_metric = run()

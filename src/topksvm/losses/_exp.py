@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from topksvm._numba import kernel, summing_kernel
+from topksvm._numba import fusing_kernel, summing_kernel
 
 __all__ = ["exponentials", "sum_of"]
 
@@ -30,7 +30,7 @@ C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(j) for 
 PER_LOG2 = 1.0 / math.log(2.0)
 
 
-@kernel
+@fusing_kernel
 def exponentials(row, base, top, out):
     """Write ``exp(row_j - base - top)``, for exponents up to 0, to `out`.
 

@@ -13,22 +13,20 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm._threads import map_row_ranges
 from topksvm.losses._contract import dual_value, gradient
 from topksvm.solvers._certificate import Certificate
-from topksvm.solvers._metric import make_metric, sum_of_squares
+from topksvm.solvers._metric import Metric, make_metric, sum_of_squares
 from topksvm.solvers._problem import Problem
+from topksvm.solvers._products import make_products
 from topksvm.solvers._quasi_newton import minimise
 from topksvm.solvers._result import Check, Result, Status
-from topksvm.solvers._rows import DenseRows
 from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
-Labels = NDArray[np.integer[Any]]
 
 
 TINY_SHARE = 1e-30
@@ -44,8 +42,7 @@ class Objective:
     def __init__(self, loss: Any, problem: Problem) -> None:
         self.loss = loss
         self.problem = problem
-        self.block = max(256, min(problem.n, (1 << 22) // problem.m))
-        self.wide_block = max(256, (1 << 20) // max(problem.m, problem.d))
+        self.products = make_products(problem)
         self.n_evaluations = 0
 
     def evaluate(self, weights: Floats, *, is_proof: bool = False) -> tuple[Certificate, Floats]:
@@ -54,85 +51,52 @@ class Objective:
         Computed in the precision of `weights`; sums over examples are float64. For a proof, the
         dual objective follows its definition.
         """
-        problem, dtype = self.problem, weights.dtype
+        problem, products, dtype = self.problem, self.products, weights.dtype
         losses, duals = 0.0, 0.0
-        loss_gradient = np.zeros(weights.shape, dtype)
-        m, is_zero = problem.m, not weights.any()  # Where most runs start.
-        # Rows that have to be widened are copied, and fresh memory for many takes time.
-        block = self.block if dtype == problem.dtype else min(self.block, self.wide_block)
+        loss_gradient = self._in_layout(np.zeros(problem.shape, dtype))
+        is_zero = not weights.any()  # Where most runs start.
+        block = products.block if dtype == problem.dtype else products.wide_block
         for start in range(0, problem.n, block):
             stop = min(start + block, problem.n)
-            x = self._rows(start, stop, dtype)
-            scores = self._scores(x, weights) if not is_zero else np.zeros((stop - start, m), dtype)
+            if is_zero:
+                scores = np.zeros((stop - start, problem.m), dtype)
+            else:
+                scores = products.scores(weights, start, stop)
             part = self._losses(start, stop, scores, is_proof)
             losses += part[0]
             duals += part[1]
             # The scores have become the derivatives by them.
-            if is_zero:
-                labels = problem.examples.labels[start:stop]
-                loss_gradient += self._back_from_zero(scores, x, labels)
-            else:
-                loss_gradient += self._back(scores, x)
+            back = products.add_back_from_zero if is_zero else products.add_back
+            back(scores, start, stop, loss_gradient)
         self.n_evaluations += 1
         primal = 0.5 * sum_of_squares(weights) + losses
         dual = duals - 0.5 * sum_of_squares(loss_gradient)
-        return Certificate(primal, dual), weights + loss_gradient
+        loss_gradient += weights
+        return Certificate(primal, dual), loss_gradient
 
     def curvature(self, direction: Floats) -> float:
         """Return that along `direction` of the primal objective for softmax at zero weights.
 
         That of the loss is ``p (1 - p)`` for each class, with ``p = 1 / m``.
         """
-        total = 0.0
-        for start in range(0, self.problem.n, self.block):
-            stop = min(start + self.block, self.problem.n)
-            slopes = self._scores(self._rows(start, stop, direction.dtype), direction)
+        total, block = 0.0, self.products.block
+        for start in range(0, self.problem.n, block):
+            stop = min(start + block, self.problem.n)
+            slopes = self.products.scores(direction, start, stop)
             squares = np.einsum("ij,ij->i", slopes, slopes, dtype=np.float64)
             total += float(self.problem.examples.C[start:stop] @ squares)
         return sum_of_squares(direction) + total / self.problem.m
 
-    def _rows(self, start: int, stop: int, dtype: np.dtype) -> Any:
-        rows = self.problem.rows
-        if isinstance(rows, DenseRows):
-            return rows.x[start:stop].astype(dtype, copy=False)
-        first, last = rows.indptr[start], rows.indptr[stop]
-        return sp.csr_array(
-            (
-                rows.data[first:last].astype(dtype, copy=False),
-                rows.indices[first:last],
-                rows.indptr[start : stop + 1] - first,
-            ),
-            shape=(stop - start, self.problem.d - (rows.bias != 0.0)),
-        )
+    def flat(self, weights: Floats) -> Floats:
+        """Return the weights ``(m, d)`` as a vector, in the order that suits the rows."""
+        return self._in_layout(weights).ravel()
 
-    def _scores(self, x: Any, weights: Floats) -> Floats:
-        bias, d = self.problem.rows.bias, x.shape[1]
-        scores = np.asarray(x @ weights[:, :d].T)
-        if bias != 0.0:
-            scores += bias * weights[:, d]
-        return np.ascontiguousarray(scores)
+    def unflat(self, vector: Floats) -> Floats:
+        """Return the weights ``(m, d)`` for a vector, without a copy."""
+        return self._in_layout(vector.reshape(self.problem.shape))
 
-    def _back(self, coefficients: Any, x: Any) -> Floats:
-        """Return the sum over examples of their `coefficients` times their row, for each class."""
-        bias = self.problem.rows.bias
-        back = (x.T @ coefficients).T if sp.issparse(x) else coefficients.T @ x
-        back = back.toarray() if sp.issparse(back) else np.asarray(back)
-        if bias == 0.0:
-            return back
-        return np.hstack([back, bias * coefficients.sum(axis=0, dtype=np.float64)[:, None]])
-
-    def _back_from_zero(self, coefficients: Floats, x: Any, labels: Labels) -> Floats:
-        """Do the same where the scores were zero: then all wrong classes of an example are alike.
-
-        One sum for all classes, and one more for the examples of each, take no matrix product.
-        """
-        rows = np.arange(len(labels))
-        wrong = coefficients[rows, (labels == 0).astype(np.intp)]
-        more = coefficients[rows, labels] - wrong
-        if np.count_nonzero(coefficients == wrong[:, None]) < coefficients.size - len(labels):
-            return self._back(coefficients, x)
-        own = sp.csr_array((more, (rows, labels)), coefficients.shape)
-        return self._back(wrong[:, None], x) + self._back(own, x)
+    def _in_layout(self, weights: Floats) -> Floats:
+        return weights.T if self.problem.is_sparse else weights
 
     def _losses(self, start: int, stop: int, scores: Floats, is_proof: bool) -> tuple[float, float]:
         def work(i: int, j: int) -> tuple[float, float]:
@@ -211,7 +175,6 @@ class LBFGS:
         self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
         shape = (problem.m, problem.d)
         self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
-        self.shape = shape
         self.metric = make_metric(problem)
         self.first: tuple[Certificate, Floats] | None = None
         self.history: list[Check] = []
@@ -238,21 +201,22 @@ class LBFGS:
         It is the best one if all classes are alike, as they are at weights of zero.
         """
         self.first = self.objective.evaluate(self.start.astype(self.problem.dtype))
-        if self.metric is None:
-            slope = self.first[1]
-            curvature = self.objective.curvature(slope)
+        gradient = self.first[1]
+        slope = gradient if self.metric is None else self.metric.gradient(gradient)
+        direction = slope if self.metric is None else self.metric.weights(slope)
+        if isinstance(self.metric, Metric):  # It knows, and spares a product.
+            curvature = self.metric.curvature(direction, slope)
         else:
-            slope = self.metric.gradient(self.first[1])
-            curvature = self.metric.curvature(self.metric.weights(slope), slope)
+            curvature = self.objective.curvature(direction)
         return sum_of_squares(slope) / curvature if 0.0 < curvature < np.inf else 1.0
 
     def _coordinates(self, weights: Floats) -> Floats:
         if self.metric is None or not weights.any():
-            return weights.ravel()
-        return self.metric.coordinates(weights).ravel()
+            return self.objective.flat(weights)
+        return self.objective.flat(self.metric.coordinates(weights))
 
     def _weights(self, flat: Floats) -> Floats:
-        coordinates = flat.reshape(self.shape).astype(self.problem.dtype, copy=False)
+        coordinates = self.objective.unflat(flat.astype(self.problem.dtype, copy=False))
         return coordinates if self.metric is None else self.metric.weights(coordinates)
 
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
@@ -263,14 +227,14 @@ class LBFGS:
         self.best_dual = max(self.best_dual, found.dual)
         certificate = Certificate(found.primal, self.best_dual)
         if self.best is None or certificate.primal <= self.best[0].primal:
-            self.best = certificate, weights.copy()
+            self.best = certificate, weights.copy(order="K")
         if self.report is not None:
             elapsed = time.perf_counter() - self.start_time
             self.report(self.objective.n_evaluations, elapsed, certificate.relative_gap)
-        self._stop_if_done(certificate, weights)
+        self._stop_if_done(found, weights)  # What is proven in the end is the bound of this point.
         if self.metric is not None:
             grad = self.metric.gradient(grad)
-        return certificate.primal, grad.ravel()
+        return certificate.primal, self.objective.flat(grad)
 
     def _stop_if_done(self, certificate: Certificate, weights: Floats) -> None:
         if certificate.relative_gap <= self.tol and self._confirm(weights):
@@ -286,7 +250,7 @@ class LBFGS:
     def _confirm(self, weights: Floats) -> bool:
         """Certify `weights` in float64, and keep the certificate."""
         found, _ = self.objective.evaluate(weights.astype(np.float64), is_proof=True)
-        self.best = found, weights.copy()
+        self.best = found, weights.copy(order="K")
         self.history.append(
             Check(
                 self.objective.n_evaluations,
@@ -305,7 +269,7 @@ class LBFGS:
             self._confirm(self.best[1])
         certificate, weights = self.best
         return Result(
-            weights,
+            np.ascontiguousarray(weights),
             certificate,
             None,
             self.history,

@@ -24,7 +24,7 @@ from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
 from topksvm.solvers._problem import Problem
-from topksvm.solvers._rows import DenseRows
+from topksvm.solvers._rows import DenseRows, SparseRows
 
 Floats = NDArray[np.floating[Any]]
 
@@ -105,21 +105,46 @@ class Metric:
         return own + (sum_of_squares(slope) - own) / DOUBT
 
 
+class DiagonalMetric:
+    """The change of coordinates of sparse rows, feature by feature: the diagonal of ``L``.
+
+    Rare and common features of a text differ by orders of magnitude.
+    """
+
+    def __init__(self, curvature: Floats, dtype: np.dtype[Any]) -> None:
+        self.factor = np.sqrt(curvature)
+        self.inverse = (1.0 / self.factor).astype(dtype)
+
+    def coordinates(self, weights: Floats) -> Floats:
+        """Return ``V`` for ``W``, in float64."""
+        return weights * self.factor
+
+    def weights(self, coordinates: Floats) -> Floats:
+        """Return ``W`` for ``V``."""
+        return coordinates.astype(self.inverse.dtype, copy=False) * self.inverse
+
+    def gradient(self, by_weights: Floats) -> Floats:
+        """Return the gradient by ``V`` for that by ``W``."""
+        return by_weights * self.inverse
+
+
 def sum_of_squares(x: Floats) -> float:
     """Return ``||x||^2``, summed in float64."""
-    wide = x.astype(np.float64, copy=False)
-    return float(np.vdot(wide, wide))
+    wide = x.ravel(order="K").astype(np.float64, copy=False)  # In memory order: without a copy.
+    return float(wide @ wide)
 
 
-def make_metric(problem: Problem) -> Metric | None:
+def make_metric(problem: Problem) -> Metric | DiagonalMetric | None:
     """Return the metric of the problem, or None if it would cost more than it saves.
 
-    That is where the rows are sparse, or few: a change of coordinates costs ``2 m d^2``, and an
-    evaluation ``4 n m d``. Or where the classes are few: the estimate costs ``2 d^2`` for each
-    example that it looks at.
+    That is where dense rows are few: a change of coordinates costs ``2 m d^2``, and an evaluation
+    ``4 n m d``. Or where the classes are few: the estimate costs ``2 d^2`` for each example that it
+    looks at.
     """
     n, m, d = problem.n, problem.m, problem.d
-    if not isinstance(problem.rows, DenseRows) or n < LEAST_ROWS * d:
+    if isinstance(problem.rows, SparseRows):
+        return _diagonal_metric(problem.rows, problem)
+    if n < LEAST_ROWS * d:
         return None
     stride = max(1, n // (ENOUGH_ROWS * d))
     if (n // stride) * d > AFFORDABLE * 2 * n * m:
@@ -132,6 +157,15 @@ def make_metric(problem: Problem) -> Metric | None:
         return None
     factor = cholesky(curvature, lower=True, overwrite_a=True, check_finite=False)
     return Metric(factor, problem.dtype)
+
+
+def _diagonal_metric(rows: SparseRows, problem: Problem) -> DiagonalMetric | None:
+    C, d = problem.examples.C, problem.d
+    weights = np.repeat(C, np.diff(rows.indptr)) * np.square(rows.data, dtype=np.float64)
+    moments = np.bincount(rows.indices, weights, d)
+    moments[-1] += rows.bias**2 * C.sum()  # Of the constant feature, if there is one.
+    curvature = 1.0 + DOUBT / problem.m * moments
+    return DiagonalMetric(curvature, problem.dtype) if np.isfinite(curvature).all() else None
 
 
 def _second_moments(rows: DenseRows, C: Floats, stride: int) -> Floats:

@@ -46,16 +46,18 @@ class Memory:
         self.changes = np.zeros((PAIRS, size), dtype)
         self.products = np.zeros((PAIRS, PAIRS))  # <s_i, y_j>
         self.squares = np.zeros((PAIRS, PAIRS))  # <y_i, y_j>
-        self.order: list[int] = []  # The oldest first.
+        self.order: list[int] = []  # The oldest first; always the first rows of the arrays.
         self.scale = scale
 
     def add(self, step: Floats, change: Floats) -> None:
         """Remember a pair; one without positive curvature is of no use."""
         new = self.order.pop(0) if len(self.order) == PAIRS else len(self.order)
         self.steps[new], self.changes[new] = step, change
-        self.products[:, new] = self.steps @ self.changes[new]
-        self.products[new] = self.changes @ self.steps[new]
-        self.squares[:, new] = self.squares[new] = self.changes @ self.changes[new]
+        used = len(self.order) + 1
+        steps, changes = self.steps[:used], self.changes[:used]
+        self.products[:used, new] = steps @ change
+        self.products[new, :used] = changes @ step
+        self.squares[:used, new] = self.squares[new, :used] = changes @ change
         curvature, square = self.products[new, new], self.squares[new, new]
         if curvature > 0.0 and np.isfinite(square):
             self.order.append(new)
@@ -72,23 +74,22 @@ class Memory:
         order = self.order
         if not order:
             return np.asarray(-self.scale * gradient, gradient.dtype)
-        by_steps = (self.steps @ gradient).astype(np.float64)
-        by_changes = (self.changes @ gradient).astype(np.float64)
-        on_steps, on_changes = np.zeros(PAIRS), np.zeros(PAIRS)
+        used = len(order)
+        steps, changes = self.steps[:used], self.changes[:used]
+        products, squares = self.products[:used, :used], self.squares[:used, :used]
+        by_steps = (steps @ gradient).astype(np.float64)
+        by_changes = (changes @ gradient).astype(np.float64)
+        on_steps, on_changes = np.zeros(used), np.zeros(used)
         for i in reversed(order):
-            inner = by_steps[i] + self.products[i] @ on_changes
-            on_changes[i] = -inner / self.products[i, i]
+            inner = by_steps[i] + products[i] @ on_changes
+            on_changes[i] = -inner / products[i, i]
         alphas = -on_changes
         on_changes *= self.scale
         for i in order:
-            inner = (
-                self.scale * by_changes[i]
-                + self.squares[i] @ on_changes
-                + on_steps @ self.products[:, i]
-            )
-            on_steps[i] += alphas[i] - inner / self.products[i, i]
+            inner = self.scale * by_changes[i] + squares[i] @ on_changes + on_steps @ products[:, i]
+            on_steps[i] += alphas[i] - inner / products[i, i]
         dtype = gradient.dtype
-        combined = on_steps.astype(dtype) @ self.steps + on_changes.astype(dtype) @ self.changes
+        combined = on_steps.astype(dtype) @ steps + on_changes.astype(dtype) @ changes
         combined += dtype.type(self.scale) * gradient
         return np.negative(combined, out=combined)
 
