@@ -25,9 +25,6 @@ REPEATS = 5
 SHORT = 0.3
 """Fits are repeated up to so many times or seconds, and the fastest counts: they are alike."""
 
-CHOICE_ROWS = 4000
-"""The most training rows that C is chosen with."""
-
 K = 5
 """The guesses that the accuracy is for."""
 
@@ -136,22 +133,16 @@ def _measure(solver: Solver, X: Any, y: Any, setting: Any) -> tuple[dict[str, An
 
 
 def _choose(job: Job, kind: type[Solver], objective: Objective, data: Splits, send: Send) -> None:
-    """Measure the accuracy on the validation rows for each C of the grid.
-
-    Some training rows must do, and where they lack classes, the validation rows of the others.
-    """
-    present, labels = np.unique(data.y_train[:CHOICE_ROWS], return_inverse=True)
-    is_known = np.isin(data.y_val, present)
-    X_val, y_val = data.X_val[is_known], np.searchsorted(present, data.y_val[is_known])
+    """Measure the accuracy on the validation rows for each C of the grid."""
     for C in DATASETS[job.data].grid:
         solver = kind(objective, C, job.threads)
-        X, y = solver.prepare(data.X_train[:CHOICE_ROWS], labels)
+        X, y = solver.prepare(data.X_train, data.y_train)
         send("start", {"setting": C})
         start = time.perf_counter()
         fit = solver.weights_of(solver.fit(X, y, kind.cheap))
         seconds = time.perf_counter() - start
         send("fitted", {"seconds": seconds})
-        accuracy = topk_accuracy(fit.weights, X_val, y_val, K)
+        accuracy = topk_accuracy(fit.weights, data.X_val, data.y_val, K)
         send("point", {"setting": C, "seconds": seconds, "accuracy": accuracy})
 
 

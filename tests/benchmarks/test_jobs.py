@@ -214,18 +214,20 @@ def test_the_plan_has_ours_first_and_the_same_threads(monkeypatch):
     assert len({job.key for job in planned}) == len(planned)
 
 
-def test_the_choice_of_c_may_lack_classes(monkeypatch):
+def test_c_is_chosen_on_validation_rows_from_all_training_rows(monkeypatch):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(12), 40)
     X = (5.0 * np.eye(12)[y] + rng.standard_normal((480, 12))).astype(np.float32)
-    data = Splits(X, y, X, y, X, y)
-    monkeypatch.setattr(worker, "CHOICE_ROWS", 400)  # Without the last two classes.
-    points = []
-    job = Job("choice", "digits", "topksvm hinge", "hinge-5", 0.0, 1, 60.0)
+    data = Splits(X, y, X[:100], y[:100], X, (y + 1) % 12)  # No use of the test rows.
     kind = SOLVERS["topksvm hinge"]
+    seen, points = [], []
+    fit = kind.fit
+    monkeypatch.setattr(kind, "fit", lambda *args: seen.append(len(args[2])) or fit(*args))
+    job = Job("choice", "digits", "topksvm hinge", "hinge-5", 0.0, 1, 60.0)
     worker._choose(
         job, kind, OBJECTIVES["hinge-5"], data, lambda what, facts: points.append((what, facts))
     )
     found = [facts["accuracy"] for what, facts in points if what == "point"]
     assert len(found) == len(DATASETS["digits"].grid)
     assert max(found) > 0.95
+    assert seen == [480] * len(found)
