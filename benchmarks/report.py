@@ -38,12 +38,12 @@ How it is measured
 """
 
 _ACCURACY = """\
-Each method has its own C, chosen before on validation rows among four values
-(``python -m benchmarks choose``). The hinge of topksvm has its own k as well, chosen
-in the same way among 5, 1, 10 and 20, as the guide advises: like C, it is there to be chosen, and
-the best one to train with is often larger than the number of guesses. No test row has a part in it.
-The goal is the top-5 accuracy on test rows of the best peer at the end of its stopping rules,
-the last of which is near its default: what one gets for waiting.
+Each method has its own C, chosen before on validation rows among four values (``python -m
+benchmarks choose``). The hinge of topksvm has its own k as well, chosen in the same way among 5, 1,
+10 and 20, as the guide advises: like C, it is there to be chosen, and the best one to train with is
+often larger than the number of guesses. No test row has a part in it. The goal is the top-5
+accuracy on test rows of the best peer at the end of its stopping rules, the last of which is near
+its default: what one gets for waiting.
 """
 
 _PRODUCTS = """\

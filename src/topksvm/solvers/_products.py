@@ -12,8 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from topksvm._numba import borrow, kernel, summing_kernel
+from topksvm._threads import map_row_ranges
 from topksvm.solvers._problem import Problem
-from topksvm.solvers._rows import DenseRows, SparseRows
+from topksvm.solvers._rows import DenseRows, SparseRows, axpy
 
 Floats = NDArray[np.floating[Any]]
 Labels = NDArray[np.integer[Any]]
@@ -77,47 +79,38 @@ class DenseProducts:
 
 
 class SparseProducts:
-    """Products of CSR rows by SciPy."""
+    """Products of CSR rows, a few features at a time; threads share examples, or else classes."""
 
     def __init__(self, rows: SparseRows, m: int) -> None:
-        self.rows = rows
+        self.rows, self.m = rows, m
         self.block = self.wide_block = max(256, CACHED_SCORES // m)
-        self.last_key: Any = None
-        self.last_x: Any = None
 
     def scores(self, weights: Floats, start: int, stop: int) -> Floats:
         """Return the scores of the examples from `start` to `stop`."""
-        x = self._x(start, stop, weights)
-        scores = x @ weights.T[: x.shape[1]]
-        if self.rows.bias != 0.0:
-            scores += self.rows.bias * weights[:, -1]
+        by_feature = np.ascontiguousarray(weights.T)
+        scores = np.empty((stop - start, self.m), weights.dtype)
+
+        def work(i: int, j: int) -> None:
+            sparse_scores(self.rows, by_feature, start + i, scores[i:j])
+
+        map_row_ranges(work, stop - start, self._length(start, stop) * self.m)
         return scores
 
     def add_back(self, coefficients: Floats, start: int, stop: int, out: Floats) -> None:
         """Add the sum over examples of their `coefficients` times their row, for each class."""
-        x = self._x(start, stop, out)
-        out.T[: x.shape[1]] += x.T @ coefficients
-        if self.rows.bias != 0.0:
-            out[:, -1] += self.rows.bias * coefficients.sum(axis=0, dtype=np.float64)
+        by_feature = out.T
+
+        def work(i: int, j: int) -> None:
+            add_sparse_rows(self.rows, coefficients[:, i:j], start, by_feature[:, i:j])
+
+        map_row_ranges(work, self.m, self._length(start, stop) * (stop - start))
 
     add_back_from_zero = add_back
 
-    def _x(self, start: int, stop: int, like: Floats) -> Any:
-        """Return some rows; what was made last is kept, as both products want it."""
-        key = start, stop, like.dtype
-        if key != self.last_key:
-            rows = self.rows
-            first, last = rows.indptr[start], rows.indptr[stop]
-            self.last_x = sp.csr_array(
-                (
-                    rows.data[first:last].astype(like.dtype, copy=False),
-                    rows.indices[first:last],
-                    rows.indptr[start : stop + 1] - first,
-                ),
-                shape=(stop - start, like.shape[1] - (rows.bias != 0.0)),
-            )
-            self.last_key = key
-        return self.last_x
+    def _length(self, start: int, stop: int) -> int:
+        """Return the number of entries of a row, about."""
+        indptr = self.rows.indptr
+        return 1 + int(indptr[stop] - indptr[start]) // (stop - start)
 
 
 def make_products(problem: Problem) -> DenseProducts | SparseProducts:
@@ -125,3 +118,64 @@ def make_products(problem: Problem) -> DenseProducts | SparseProducts:
     if isinstance(problem.rows, SparseRows):
         return SparseProducts(problem.rows, problem.m)
     return DenseProducts(problem.rows, problem.examples.labels, problem.m)
+
+
+@kernel
+def sparse_scores(rows, weights, first, out):
+    """Write the scores of the sparse rows from `first` on to `out`."""
+    rows, weights, out = borrow(rows), borrow(weights), borrow(out)
+    v, f = rows.data, rows.indices
+    for b in range(out.shape[0]):
+        start, stop = rows.indptr[first + b], rows.indptr[first + b + 1]
+        y = out[b]
+        y[:] = 0.0
+        if rows.bias != 0.0:
+            axpy(rows.bias, weights[weights.shape[0] - 1], y)
+        fours = stop - (stop - start) % 4
+        for p in range(start, fours, 4):
+            add_four(
+                v[p], weights[f[p]], v[p + 1], weights[f[p + 1]],
+                v[p + 2], weights[f[p + 2]], v[p + 3], weights[f[p + 3]], y,
+            )  # fmt: skip
+        for p in range(fours, stop):
+            axpy(v[p], weights[f[p]], y)
+
+
+@kernel
+def add_sparse_rows(rows, coefficients, first, out):
+    """Add the sparse rows from `first` on, times their coefficients for each class, to `out`."""
+    rows, coefficients, out = borrow(rows), borrow(coefficients), borrow(out)
+    v, f = rows.data, rows.indices
+    for b in range(coefficients.shape[0]):
+        start, stop = rows.indptr[first + b], rows.indptr[first + b + 1]
+        x = coefficients[b]
+        if rows.bias != 0.0:
+            axpy(rows.bias, x, out[out.shape[0] - 1])
+        fours = stop - (stop - start) % 4
+        for p in range(start, fours, 4):
+            add_to_four(
+                x, v[p], out[f[p]], v[p + 1], out[f[p + 1]],
+                v[p + 2], out[f[p + 2]], v[p + 3], out[f[p + 3]],
+            )  # fmt: skip
+        for p in range(fours, stop):
+            axpy(v[p], x, out[f[p]])
+
+
+@summing_kernel
+def add_four(a, xa, b, xb, c, xc, e, xe, y):
+    """Add four rows, each times a number, to `y`."""
+    a, b, c, e = y.dtype.type(a), y.dtype.type(b), y.dtype.type(c), y.dtype.type(e)
+    for j in range(y.size):
+        y[j] += (a * xa[j] + b * xb[j]) + (c * xc[j] + e * xe[j])
+
+
+@summing_kernel
+def add_to_four(x, a, ya, b, yb, c, yc, e, ye):
+    """Add `x` to four rows, each time multiplied by a number."""
+    a, b, c, e = ya.dtype.type(a), ya.dtype.type(b), ya.dtype.type(c), ya.dtype.type(e)
+    for j in range(x.size):
+        value = x[j]
+        ya[j] += a * value
+        yb[j] += b * value
+        yc[j] += c * value
+        ye[j] += e * value

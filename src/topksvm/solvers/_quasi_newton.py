@@ -44,7 +44,7 @@ class Memory:
     def __init__(self, size: int, dtype: np.dtype, scale: float) -> None:
         self.steps = np.zeros((PAIRS, size), dtype)
         self.changes = np.zeros((PAIRS, size), dtype)
-        self.products = np.zeros((PAIRS, PAIRS))  # <s_i, y_j>
+        self.products = np.zeros((PAIRS, PAIRS))  # <s_i, y_j>, j no older than i.
         self.squares = np.zeros((PAIRS, PAIRS))  # <y_i, y_j>
         self.order: list[int] = []  # The oldest first; always the first rows of the arrays.
         self.scale = scale
@@ -56,7 +56,6 @@ class Memory:
         used = len(self.order) + 1
         steps, changes = self.steps[:used], self.changes[:used]
         self.products[:used, new] = steps @ change
-        self.products[new, :used] = changes @ step
         self.squares[:used, new] = self.squares[new, :used] = changes @ change
         curvature, square = self.products[new, new], self.squares[new, new]
         if curvature > 0.0 and np.isfinite(square):
