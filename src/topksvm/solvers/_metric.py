@@ -8,6 +8,7 @@ For each class the objective has about the curvature
 where :math:`\delta / m` stands for the curvature of the loss, :math:`p (1 - p)` for softmax:
 an example gives each of the ``m`` classes its share, and less the fewer doubts there are left. In
 ``V = W L`` this is the identity, so that L-BFGS need not learn the spread of the features first.
+For sparse rows, which may have very many features, the diagonal of ``G`` must do.
 
 Bounds of this kind go back to Böhning (1992), "Multinomial logistic regression algorithm", Ann.
 Inst. Statist. Math. 44; here it only chooses coordinates, so it need not be a bound.
