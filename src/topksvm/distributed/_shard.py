@@ -116,8 +116,6 @@ class LocalSDCA(SDCA):
         """Make a full pass, if any, and others after it."""
         if self.use_active and passes > 1:
             self.full_pass()
-            if self.is_beginning:
-                self.full_pass()
             self._polish().go_on()
             return
         for done in range(passes):
