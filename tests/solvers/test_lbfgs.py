@@ -25,6 +25,7 @@ from solvers.cases import (
     with_softmax,
 )
 from solvers.objective import HINGES, check, check_primal_solver
+from topksvm import _threads
 from topksvm.solvers import Status
 from topksvm.solvers._lbfgs import Objective as PrimalAndGradient
 
@@ -94,6 +95,22 @@ def test_blocks_add_up(form, bias):
         np.testing.assert_allclose(gradient, slope, atol=1e-12)
     np.testing.assert_allclose(whole.unflat(whole.flat(W)), W)
     assert divided.curvature(W) == pytest.approx(whole.curvature(W))
+
+
+@every_dtype
+@every_bias
+def test_threads_share_sparse_products(dtype, bias, monkeypatch):
+    X, y = make_sparse_rows(dtype=dtype)
+    parts = make_parts(make_objective("softmax", 1, 0.0, FORMATS["csr"](X), y, bias=bias))
+    W = np.random.default_rng(2).standard_normal((7, 12 + (bias != 0))).astype(dtype)
+    alone = PrimalAndGradient(*parts).evaluate(W)
+    monkeypatch.setattr(_threads, "_SMALL_WORK", 0)
+    for count in (2, 3):
+        with _threads.thread_limit(count):
+            found, gradient = PrimalAndGradient(*parts).evaluate(W)
+        assert found.primal == pytest.approx(alone[0].primal, rel=1e-6)
+        assert found.dual == pytest.approx(alone[0].dual, rel=1e-6)
+        np.testing.assert_allclose(gradient, alone[1], rtol=1e-5, atol=1e-6)
 
 
 def test_no_proof_is_tried_in_vain():
