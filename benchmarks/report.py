@@ -35,8 +35,8 @@ How it is measured
 - All fits of a solver on a problem together have a budget in seconds. A peer that uses it up is
   reported with the nearest that it came. Ours may take five times as long in the end: their last
   fits are there for the bound, and not for the race.
-- "Sequential SDCA" is the algorithm of the paper on the kernels of this package, in float64, with one
-  liberty: it updates the weights of those classes alone that have changed.
+- "Sequential SDCA" is the algorithm of the paper on the kernels of this package, in float64, with
+  one liberty: it updates the weights of those classes alone that have changed.
 """
 
 _ACCURACY = """\
