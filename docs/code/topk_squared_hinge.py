@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import gather_largest, shifted_sum
 from topksvm.projections._topk import topk_thresholds
 
@@ -44,6 +45,11 @@ class TopKSquaredHinge(NamedTuple):
         for j in range(n):
             total += values[j]
         return total - 0.5 * total * total / C
+
+    @staticmethod
+    def make_feasible(loss, values, n, C):  # noqa: ARG004
+        """Bring the duals into the top-k cone, which has no radius."""
+        return into_domain(values, n, np.inf, np.inf, loss.k)
 
     @staticmethod
     def dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):

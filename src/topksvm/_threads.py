@@ -7,18 +7,31 @@ long as the call: nothing is left behind that a fork could break.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
+from itertools import pairwise
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_limit", "map_row_ranges", "n_threads", "thread_limit"]
+__all__ = [
+    "fit_threads",
+    "map_parts",
+    "map_ranges",
+    "map_row_ranges",
+    "map_tasks",
+    "n_threads",
+    "one_blas_thread",
+    "resolve_threads",
+    "thread_limit",
+]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _LIMIT: ContextVar[int | None] = ContextVar("topksvm_thread_limit", default=None)
@@ -59,15 +72,113 @@ def thread_limit(limit: int) -> Iterator[None]:
         _LIMIT.reset(token)
 
 
-def blas_limit(limit: int) -> Any:
-    """Return a context in which matrix products use at most `limit` threads."""
-    return _controller().limit(limits=limit, user_api="blas")
+def resolve_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for `n_jobs`, with the meaning that joblib gave it.
+
+    None is all that :func:`n_threads` allows, and so is -1; -2 is all but one, and so on.
+    """
+    if n_jobs is None:
+        return n_threads()
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs = 0; it must be a number of threads, or -1 for all processors, -2 for all but "
+            "one, and so on."
+        )
+    return n_jobs if n_jobs > 0 else max(1, n_threads() + 1 + n_jobs)
+
+
+class _OneBlasThread:
+    """One thread for matrix products while any fit runs.
+
+    Our threads call BLAS side by side, with products whose shapes do not depend on how many of them
+    there are, so neither do the results; threads of BLAS's own would only be in the way.
+
+    The limit of most libraries belongs to the process. If each fit set and restored it, the first
+    to end would give all threads to those that still run, and the last would restore what it had
+    found. So the first sets it and the last restores it. From its version 3.8 on, threadpoolctl
+    lets only the thread that has set a limit restore it: that is a thread which waits for the last.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.n_users = Lock(), 0
+        self.holder: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.n_users == 0:
+                is_set, self.may_end = Event(), Event()
+                self.holder = Thread(
+                    target=_hold, args=(is_set, self.may_end), name="topksvm-blas", daemon=True
+                )
+                self.holder.start()
+                is_set.wait()
+            self.n_users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.n_users -= 1
+            if self.n_users == 0:
+                self.may_end.set()
+                self.holder.join()
+
+
+def _hold(is_set: Event, may_end: Event) -> None:
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            is_set.set()
+            may_end.wait()
+    finally:
+        is_set.set()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let matrix products use one thread each inside the ``with`` block."""
+    # The second is for libraries whose limit belongs to the thread; others have theirs by then.
+    with _ONE_BLAS_THREAD, _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@contextmanager
+def fit_threads(n_jobs: int | None) -> Iterator[None]:
+    """Let a fit use the threads of `n_jobs`, which share its matrix products."""
+    with thread_limit(resolve_threads(n_jobs)), one_blas_thread():
+        yield
 
 
 @cache
 def _controller() -> ThreadpoolController:
     # Looking for libraries takes milliseconds, more than a small fit; NumPy's is loaded by now.
     return ThreadpoolController()
+
+
+def map_parts(func: Callable[[int, int], T], size: int, part: int) -> list[T]:
+    """Call ``func(start, stop)`` on ranges of `part` that cover `size`, several at a time.
+
+    The ranges do not depend on the number of threads. The results are in order.
+    """
+    return map_ranges(func, [(i, min(i + part, size)) for i in range(0, size, part)])
+
+
+def map_ranges(func: Callable[[int, int], T], ranges: Sequence[tuple[int, int]]) -> list[T]:
+    """Call ``func(start, stop)`` on the `ranges`, several at a time; results are in order."""
+    return map_tasks(lambda bounds: func(*bounds), ranges, n_threads())
+
+
+def map_tasks(func: Callable[[S], T], tasks: Sequence[S], threads: int) -> list[T]:
+    """Call ``func(task)`` on at most so many `threads`; return the results in order.
+
+    Limits on threads, and the wish to stop, are the same inside.
+    """
+    threads = min(threads, len(tasks))
+    if threads <= 1:
+        return [func(task) for task in tasks]
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(copy_context().run, func, task) for task in tasks]
+        return [future.result() for future in futures]
 
 
 def map_row_ranges(func: Callable[[int, int], T], n_rows: int, row_size: int) -> list[T]:
@@ -80,5 +191,4 @@ def map_row_ranges(func: Callable[[int, int], T], n_rows: int, row_size: int) ->
     bounds = [n_rows * i // n_ranges for i in range(n_ranges + 1)]
     if n_ranges == 1:
         return [func(0, n_rows)]
-    with ThreadPoolExecutor(n_ranges) as pool:
-        return list(pool.map(func, bounds[:-1], bounds[1:]))
+    return map_ranges(func, list(pairwise(bounds)))

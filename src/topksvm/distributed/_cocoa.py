@@ -131,11 +131,6 @@ class CoCoA(Run):
         return False
 
     def _record(self, certificate: Certificate, standing: Standing, caution: float) -> None:
-        if certificate.relative_gap < -1e-9:
-            raise RuntimeError(
-                f"The duality gap is negative: {certificate}. This is a bug in topksvm; please "
-                "report it with the data."
-            )
         now = self.elapsed
         self.certificate, self.is_certified = certificate, True
         self.history.append(
@@ -197,8 +192,9 @@ class CoCoA(Run):
             )
             if report is not None:
                 report(self.n_passes, self.elapsed, certificate.relative_gap)
-            if certificate.relative_gap <= self.tol and self._has_fetched_weights():
-                return Status.SOLVED
+            status = self.verdict(certificate)
+            if status is not None and self._has_fetched_weights():
+                return status
             if self.n_passes >= options.max_iter:
                 return Status.MAX_ITER
             if self.elapsed >= options.max_time:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import reduce
 from operator import add
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.distributed._model import Model, Standing, bytes_of_round, conclude, start_model
+from topksvm.distributed._model import (
+    Evaluated,
+    Model,
+    Standing,
+    bytes_of_round,
+    conclude,
+    start_model,
+)
 from topksvm.distributed._shard import Order, Shard, tree_sum
 from topksvm.solvers._certificate import SCALES
 
@@ -93,6 +101,9 @@ class LocalTeam:
 
     def _standing(self, model: Model, scales: Floats, n_bytes: int = 0) -> Standing:
         start = time.perf_counter()
-        losses = sum(shard.losses(model.weights, scales) for shard in self.shards)
+        parts = [
+            Evaluated(shard.losses(model.weights, scales), shard.dual_sums(), shard.lost)
+            for shard in self.shards
+        ]
         seconds = (time.perf_counter() - start) / self.n_shards
-        return model.standing(np.asarray(losses), seconds, n_bytes)
+        return model.standing(reduce(Evaluated.plus, parts), seconds, n_bytes)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.distributed._shard import Contribution, Order
-from topksvm.solvers._certificate import SCALES, Certificate
+from topksvm.solvers._certificate import SCALES, Certificate, make_certificate
+from topksvm.solvers._rounding import Bound, DualSums, Size, gamma, lower_bound, upper_bound
 
 Floats = NDArray[np.floating[Any]]
 
@@ -22,10 +23,14 @@ class Model:
     ----------
     weights : ndarray
         What the user would get, in the layout of the rows.
-    half_square : float
-        ``1/2 ||weights||^2``.
-    dual : float
-        The dual objective of the duals, from weights that are not rounded.
+    square : float
+        ``||weights||^2``.
+    exact_square : float
+        ``||W||^2`` of the weights of the duals, which are not rounded.
+    mass : float
+        ``sum_i <1, x_i> ||x_i||`` of the duals before they went on.
+    size : Size
+        The lengths of the sums.
     share : float
         How far the duals went on in the direction of the last two rounds.
     passes, seconds : int, float
@@ -37,8 +42,10 @@ class Model:
     """
 
     weights: Floats
-    half_square: float
-    dual: float
+    square: float
+    exact_square: float
+    mass: float
+    size: Size
     share: float = 0.0
     passes: int = 0
     seconds: float = 0.0
@@ -51,14 +58,16 @@ class Model:
 
     def times(self, factor: float) -> Model:
         """Return the model with larger weights, for the same duals."""
-        return _model(factor * self.weights.astype(np.float64), self.weights.dtype, self.dual)
+        weights = (factor * self.weights.astype(np.float64)).astype(self.weights.dtype)
+        return replace(self, weights=weights, square=_square(weights))
 
-    def standing(self, losses: Floats, seconds: float, n_bytes: int = 0) -> Standing:
-        """Return where the round has led, given the losses at the weights."""
+    def standing(self, parts: Evaluated, seconds: float, n_bytes: int = 0) -> Standing:
+        """Return where the round has led, given what the shards have found."""
         return Standing(
-            self.half_square,
-            self.dual,
-            losses,
+            self.square,
+            lower_bound(parts.sums, self.exact_square, self.size, self._distance(parts)),
+            parts.losses,
+            self.size,
             self.share,
             self.passes,
             self.seconds + seconds,
@@ -67,16 +76,50 @@ class Model:
             gain=self.gain,
         )
 
+    def _distance(self, parts: Evaluated) -> float:
+        """Return how far the weights may be from those of the duals, if they have gone on.
+
+        Duals and weights are moved one by one, with a few roundings each, and then the duals are
+        made feasible.
+        """
+        if self.share == 0.0:
+            return 0.0
+        moved = gamma(self.size.n + 4 * self.size.m + 16) * (self.mass + parts.sums.mass)
+        return 3.0 * moved + 2.0 * parts.lost * parts.sums.mass
+
+
+class Evaluated(NamedTuple):
+    """What a shard, or several, have found at a model.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Their sums at the scales of the weights, and how much larger they may be for rounding.
+    sums : DualSums
+        Those of the duals.
+    lost : float
+        The largest share that a dual has lost to become feasible after it was moved.
+    """
+
+    losses: Floats
+    sums: DualSums
+    lost: float
+
+    def plus(self, other: Evaluated) -> Evaluated:
+        """Return what both have found."""
+        return Evaluated(
+            self.losses + other.losses, self.sums.plus(other.sums), max(self.lost, other.lost)
+        )
+
 
 def start_model(shape: tuple[int, int], dtype: Any) -> Model:
     """Return the model that belongs to no duals."""
-    return Model(np.zeros(shape, dtype), 0.0, 0.0)
+    return Model(np.zeros(shape, dtype), 0.0, 0.0, 0.0, Size(0, *shape))
 
 
-def _model(exact: Floats, dtype: Any, dual: float, *more: Any) -> Model:
-    weights = exact.astype(dtype)
-    wide = weights.astype(np.float64)
-    return Model(weights, 0.5 * float(np.vdot(wide, wide)), dual, *more)
+def _square(weights: Floats) -> float:
+    wide = weights.astype(np.float64, copy=False)
+    return float(np.einsum("ij,ij->i", wide, wide).sum())
 
 
 def conclude(total: Contribution, dtype: Any) -> Model:
@@ -86,24 +129,40 @@ def conclude(total: Contribution, dtype: Any) -> Model:
     most the whole of it is added.
     """
     exact, share = total.weights, 0.0
-    dual = plain = total.dual - 0.5 * float(np.vdot(exact, exact))
+    size = Size(total.n, *exact.shape)
+    plain = total.sums.total - 0.5 * float(np.vdot(exact, exact))
     if total.direction is not None:
         slope = total.slope - float(np.vdot(exact, total.direction))
         curvature = total.curvature + float(np.vdot(total.direction, total.direction))
         if slope > 0.0 and curvature > 0.0:
             share = min(1.0, slope / curvature)
             exact = exact + share * total.direction
-            dual += share * (slope - 0.5 * share * curvature)
-    return _model(exact, dtype, dual, share, total.passes, total.seconds, plain, total.gain)
+    weights = exact.astype(dtype)
+    return Model(
+        weights,
+        _square(weights),
+        _square(exact),
+        total.sums.mass,
+        size,
+        share,
+        total.passes,
+        total.seconds,
+        plain,
+        total.gain,
+    )
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a round has led: a model without its weights, and the losses at `SCALES` times them."""
+    """Where a round has led: a model without its weights, and the losses at `SCALES` times them.
 
-    half_square: float
-    dual: float
+    The last of `losses` is how much larger they may be for rounding.
+    """
+
+    square: float
+    bound: Bound
     losses: Floats
+    size: Size
     share: float = 0.0
     passes: int = 0
     computation: float = 0.0
@@ -114,9 +173,15 @@ class Standing:
     snapshot_bytes: int = 0
 
     def certificates(self) -> list[Certificate]:
-        """Return a certificate for each scale; that of the first, 1, is exact."""
-        primal = SCALES[: self.losses.size] ** 2 * self.half_square + self.losses
-        return [Certificate(float(value), self.dual) for value in primal]
+        """Return a certificate for each scale; that of the first, 1, is proven."""
+        margins = float(self.losses[-1])
+        return [
+            make_certificate(
+                upper_bound(float(scale**2) * self.square, float(value), margins, self.size),
+                self.bound,
+            )
+            for scale, value in zip(SCALES, self.losses[:-1], strict=False)
+        ]
 
 
 def bytes_of_round(size: int, dtype: Any, n_workers: int, order: Order) -> int:

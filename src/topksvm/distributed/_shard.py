@@ -32,11 +32,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._certificate import rebuild_weights, sum_of_dual_values, sums_of_losses
+from topksvm.solvers._certificate import (
+    make_duals_feasible,
+    rebuild_weights,
+    sum_dual_values,
+    sums_of_losses,
+)
 from topksvm.solvers._duals import Duals, snapshot
 from topksvm.solvers._extrapolation import find_direction, move
 from topksvm.solvers._problem import Problem
+from topksvm.solvers._rounding import DualSums, largest_norm, slack_of_margins
 from topksvm.solvers._sdca import SDCA, SDCAOptions
+from topksvm.solvers._start import start_from_duals
 
 Floats = NDArray[np.floating[Any]]
 
@@ -68,8 +75,10 @@ class Contribution:
     ----------
     weights : ndarray
         ``sum_i a_i x_i'`` over the examples, rebuilt in float64, in the layout of the rows.
-    dual : float
-        The loss part of the dual objective.
+    sums : DualSums
+        The loss part of the dual objective, and what bounds its rounding.
+    n : int
+        The number of examples.
     passes : int
         Passes over the examples this round, of the shard that made most.
     seconds : float
@@ -83,7 +92,8 @@ class Contribution:
     """
 
     weights: Floats
-    dual: float
+    sums: DualSums
+    n: int
     passes: int = 0
     seconds: float = 0.0
     gain: float = 0.0
@@ -99,7 +109,8 @@ class Contribution:
         both = self.direction is not None and other.direction is not None
         return Contribution(
             self.weights + other.weights,
-            self.dual + other.dual,
+            self.sums.plus(other.sums),
+            self.n + other.n,
             max(self.passes, other.passes),
             max(self.seconds, other.seconds),
             self.gain + other.gain,
@@ -146,13 +157,16 @@ class Shard:
         self.n_shards = self.sigma = float(n_shards)
         self.C = problem.examples.C
         examples = problem.examples._replace(C=self.sigma * self.C)
-        start = None if duals is None else duals._replace(values=self.sigma * duals.values)
         scaled = replace(problem, examples=examples)
+        start = None
+        if duals is not None:
+            start = start_from_duals(duals._replace(values=self.sigma * duals.values), loss, scaled)
         self.solver = LocalSDCA(loss, scaled, SDCAOptions(max_iter=1 << 60, seed=seed), start)
         self.before: Duals | None = None
         self.last_start: Duals | None = None
         self.steps = np.empty(problem.n)
         self.dense = np.zeros(problem.m)
+        self.lost = 0.0
 
     def solve(self, weights: Floats, order: Order) -> Contribution:
         """Improve the duals, given the `weights` of all shards, and say what they come to."""
@@ -205,9 +219,14 @@ class Shard:
     def contribution(self) -> Contribution:
         """Say what the duals come to as they are; exact, so that no rounding adds up."""
         problem, duals = self.solver.problem, self.solver.duals
+        make_duals_feasible(self.solver.loss, problem.examples, duals)
         weights = rebuild_weights(problem, duals) / self.sigma
-        values = float(sum_of_dual_values(self.solver.loss, problem.examples, duals))
-        return Contribution(weights, values / self.sigma)
+        return Contribution(weights, self.dual_sums(), problem.n)
+
+    def dual_sums(self) -> DualSums:
+        """Return the sums over the duals as they are."""
+        examples, duals = self.solver.problem.examples, self.solver.duals
+        return DualSums(*sum_dual_values(self.solver.loss, examples, duals)).over(self.sigma)
 
     def _with_direction(self, sums: Contribution, reach: float) -> Contribution:
         solver, derivatives = self.solver, np.zeros(2)
@@ -230,21 +249,24 @@ class Shard:
 
     def go_on(self, share: float) -> None:
         """Move the duals by `share` of the direction that the last contribution spoke of."""
+        solver = self.solver
         if self.before is not None and share > 0.0:
-            move(self.before, self.solver.duals, self.steps, float(share), self.dense)
+            move(self.before, solver.duals, self.steps, float(share), self.dense)
+            self.lost = make_duals_feasible(solver.loss, solver.problem.examples, solver.duals)
+        else:
+            self.lost = 0.0
         self.before = None
 
     def losses(self, weights: Floats, scales: Floats) -> Floats:
-        """Return the weighted sum of the losses, in float64, at `scales` times the weights."""
+        """Return the weighted sum of the losses at `scales` times the weights.
+
+        They are upper bounds, by at most the last number; see :func:`sums_of_losses`.
+        """
         solver = self.solver
-        sums = sums_of_losses(
-            solver.loss,
-            solver.problem,
-            solver.duals,
-            weights.astype(np.float64),
-            scales,
-        )
-        return sums / self.sigma
+        problem, wide = solver.problem, weights.astype(np.float64)
+        largest, _ = largest_norm(wide, 0 if problem.is_sparse else 1)
+        slack = slack_of_margins(problem.d, problem.m, largest)
+        return sums_of_losses(solver.loss, problem, solver.duals, wide, scales, slack) / self.sigma
 
     def snapshot(self) -> Duals:
         """Return a copy of the duals."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from topksvm.distributed import _model
 from topksvm.distributed._blocks import Block, Piece, join
-from topksvm.distributed._model import Model, start_model
+from topksvm.distributed._model import Evaluated, Model, start_model
 from topksvm.distributed._one_thread import on_one_thread
 from topksvm.distributed._shard import Contribution, Order, Shard
 from topksvm.solvers._duals import Duals
@@ -124,7 +124,7 @@ class Evaluation:
     """
 
     model: Model
-    losses: Floats
+    found: Evaluated
     seconds: float
     duals_bytes: int
 
@@ -227,11 +227,12 @@ def evaluate_larger(
 
 
 def _evaluation(entry: Entry, model: Model, scales: Floats, start: float) -> Evaluation:
-    losses = entry.shard.losses(model.weights, scales)
-    duals = entry.shard.solver.duals
+    shard = entry.shard
+    found = Evaluated(shard.losses(model.weights, scales), shard.dual_sums(), shard.lost)
+    duals = shard.solver.duals
     size = 12 * (int(duals.count.sum()) + duals.count.size)
     facts = replace(model, weights=np.empty(0))
-    return Evaluation(facts, losses, time.perf_counter() - start, size)
+    return Evaluation(facts, found, time.perf_counter() - start, size)
 
 
 def fetch(call: Call, version: int) -> Floats:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from topksvm.distributed import _tasks
 from topksvm.distributed._data import DaskData
 from topksvm.distributed._local_team import WeightsLostError
-from topksvm.distributed._model import Standing, bytes_of_round
+from topksvm.distributed._model import Evaluated, Standing, bytes_of_round
 from topksvm.distributed._placement import Change, next_change, place_lost
 from topksvm.distributed._shard import Order, can_go_on, rows_of_duals, tree_sum
 from topksvm.distributed._tasks import Call, Setting
@@ -203,9 +204,9 @@ class DaskTeam:
         parts = self._results(futures)
         self.judged = version
         self.duals_bytes = sum(part.duals_bytes for part in parts)
-        losses = np.sum([part.losses for part in parts], axis=0)
+        found = reduce(Evaluated.plus, (part.found for part in parts))
         seconds = max(part.seconds for part in parts)
-        standing: Standing = parts[0].model.standing(losses, seconds, n_bytes)
+        standing: Standing = parts[0].model.standing(found, seconds, n_bytes)
         return standing
 
     def _keep_snapshots(self) -> None:

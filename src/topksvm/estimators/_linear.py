@@ -17,12 +17,11 @@ from topksvm.estimators._base import (
     TopKClassifier,
     is_streamed,
     print_progress,
-    threads,
 )
+from topksvm.estimators._constraints import LossName
 from topksvm.estimators._persistence import load_model, save_model
 from topksvm.estimators._streamed import fit_streamed
 from topksvm.estimators._warm import LastFit, Problem
-from topksvm.losses import LOSSES
 from topksvm.solvers import Result
 from topksvm.solvers._result import Status
 from topksvm.solvers._sdca import SDCAOptions
@@ -119,7 +118,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "k": [Interval(Integral, 1, None, closed="left")],
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [LossName()],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "smoothing": [Interval(Real, 0.0, None, closed="left")],
         "solver": [StrOptions(set(SOLVERS))],
@@ -211,7 +210,8 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         self._validate_params()
         if is_streamed(X, self.memory_limit) or checkpoint is not None:
             return fit_streamed(self, X, y, sample_weight, checkpoint)
-        choose_solver(self.solver, self.loss, make_loss(self.loss, self.k, self.smoothing))
+        loss = make_loss(self.loss, self.k, self.smoothing)
+        solver = choose_solver(self.solver, self.loss, loss)
         X, y = self._validate_examples(X, y)
         classes, labels = np.unique(y, return_inverse=True)
         self._check_classes(classes)
@@ -228,8 +228,8 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
             smoothing=self.smoothing,
             solver=self.solver,
             bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            n_jobs=threads(self.n_jobs),
-            warm=None if last is None else last.start_for(problem, weights),
+            n_jobs=self.n_jobs,
+            warm=None if last is None else last.start_for(problem, solver),
             report=print_progress if self.verbose else None,
             options=SDCAOptions(
                 self.tol,
@@ -242,7 +242,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         self._store(result, X.shape[1])
         # After Ctrl-C too, so that set_params(warm_start=True) can go on from there.
         keep = self.warm_start or result.status is Status.INTERRUPTED
-        self._last_fit = LastFit(problem, weights, result) if keep else None
+        self._last_fit = LastFit(problem, result) if keep else None
         warn_unless_solved(result, self.tol)
         return self
 

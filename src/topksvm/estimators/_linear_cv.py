@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import check_scoring
@@ -16,10 +15,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import n_threads
-from topksvm.estimators._base import TopKClassifier, threads
+from topksvm._interrupts import stoppable
+from topksvm._threads import map_tasks, one_blas_thread, resolve_threads
+from topksvm.estimators._base import TopKClassifier
 from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._progress import Progress
 from topksvm.estimators._search import (
@@ -313,7 +312,7 @@ class TopKLinearSVCCV(TopKClassifier):
         """Solve on the grid, and on what is added to it; return the whole grid."""
         limit = np.inf if self.max_time is None else float(self.max_time)
         options = SDCAOptions(self.tol, self.max_iter, limit, seed=seed)
-        n_jobs = threads(self.n_jobs) or n_threads()
+        n_jobs = resolve_threads(self.n_jobs)
         judge = self._judge(X, y, ks)
         progress = Progress("fits", len(trails) * len(Cs), is_on=bool(self.verbose))
         more = list(Cs)
@@ -384,12 +383,14 @@ class TopKLinearSVCCV(TopKClassifier):
         self, X: Any, y: Array, sample_weight: Any, choices: dict[int, Choice], seed: int
     ) -> None:
         keys = list(dict.fromkeys((c.loss, c.k, c.C) for c in choices.values()))
-        n_jobs = threads(self.n_jobs) or n_threads()
-        with threadpool_limits(1, user_api="blas"):
-            fitted = Parallel(n_jobs=n_jobs, prefer="threads")(
-                delayed(self._model(k, loss, C, seed).fit)(X, y, sample_weight)
-                for loss, k, C in keys
-            )
+        n_jobs = resolve_threads(self.n_jobs)
+
+        def fit(key: tuple[str, int, float]) -> TopKLinearSVC:
+            loss, k, C = key
+            return self._model(k, loss, C, seed).fit(X, y, sample_weight)
+
+        with one_blas_thread():
+            fitted = stoppable(lambda: map_tasks(fit, keys, n_jobs))
         if hasattr(self, "feature_names_in_"):  # They were trained on an array without names.
             for model in fitted:
                 model.feature_names_in_ = self.feature_names_in_

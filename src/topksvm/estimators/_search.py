@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from topksvm._threads import thread_limit
+from topksvm._interrupts import stoppable
+from topksvm._threads import map_tasks, one_blas_thread, thread_limit
 from topksvm.estimators._progress import Progress
 from topksvm.solvers import Result
 from topksvm.solvers._path import loss_for, trace
@@ -107,10 +106,9 @@ def extend_all(
                 trail.add(C, result, judge)
                 progress.step()
 
-    with threadpool_limits(1, user_api="blas"):
-        Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(extend)(group) for group in divide(trails, solver, n_jobs)
-        )
+    groups = divide(trails, solver, n_jobs)
+    with one_blas_thread():
+        stoppable(lambda: map_tasks(extend, groups, n_jobs))
 
 
 def divide(trails: list[Trail], solver: str, n_jobs: int) -> list[list[Trail]]:

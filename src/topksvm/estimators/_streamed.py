@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from topksvm._threads import blas_limit, n_threads, thread_limit
-from topksvm.estimators._base import is_streamed, print_progress, threads
+from topksvm._interrupts import is_stop_requested, stoppable
+from topksvm._threads import fit_threads
+from topksvm.estimators._base import is_streamed, print_progress
 from topksvm.solvers import Result
 from topksvm.solvers._checkpoint import CheckpointFolder
 from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._signals import StopWish, listening
 from topksvm.solvers._solve import choose_solver, make_loss, warn_unless_solved
 from topksvm.solvers._sources import MIN_PIECE, RowSource, open_source
 from topksvm.solvers._streaming import StreamedSDCA, make_streamed_problem, memory_needed
@@ -43,7 +43,7 @@ class Task:
     bias: float
     options: SDCAOptions
     memory_limit: int | None
-    threads: int | None
+    n_jobs: int | None
     checkpoint: Any
     report: Any
 
@@ -84,35 +84,35 @@ class Task:
 
 def train_streamed(task: Task) -> Result:
     """Solve the task, from its checkpoint if there is one."""
-    rows = task.window_rows
-    folder = None
-    if task.checkpoint is not None:
-        folder = CheckpointFolder(task.checkpoint, task.identity(rows))
+    with fit_threads(task.n_jobs):
+        if task.checkpoint is None:
+            return stoppable(lambda: _train(task, None))
+        with CheckpointFolder(task.checkpoint, task.identity(task.window_rows)) as folder:
+            return stoppable(lambda: _train(task, folder))
+
+
+def _train(task: Task, folder: CheckpointFolder | None) -> Result:
     state = None if folder is None else folder.load()
-    threads = task.threads or n_threads()
-    with thread_limit(threads), blas_limit(threads), listening() as wish:
-        problem = make_streamed_problem(
-            task.source, task.labels, task.weights, task.m, task.bias, rows, wish.grant
-        )
-        run = StreamedSDCA(task.loss, problem, task.options, _Saver(folder, wish))
-        if state is not None:
-            run.restore(state)
-        return run.run(task.report)
+    problem = make_streamed_problem(
+        task.source, task.labels, task.weights, task.m, task.bias, task.window_rows
+    )
+    run = StreamedSDCA(task.loss, problem, task.options, None if folder is None else _Saver(folder))
+    if state is not None:
+        run.restore(state)
+    return run.run(task.report)
 
 
 class _Saver:
     """Called after each window: saves when it is time to, and before the run is stopped."""
 
-    def __init__(self, folder: CheckpointFolder | None, wish: StopWish) -> None:
-        self.folder, self.wish = folder, wish
+    def __init__(self, folder: CheckpointFolder) -> None:
+        self.folder = folder
         self.last = time.monotonic()
 
     def __call__(self, run: StreamedSDCA) -> None:
-        is_due = time.monotonic() - self.last >= CHECKPOINT_SECONDS
-        if self.folder is not None and (is_due or self.wish.signal is not None):
+        if time.monotonic() - self.last >= CHECKPOINT_SECONDS or is_stop_requested():
             self.folder.save(run.state())
             self.last = time.monotonic()
-        self.wish.grant()
 
 
 def fingerprint(source: RowSource) -> str:
@@ -156,7 +156,7 @@ def fit_streamed(model: Any, X: Any, y: Any, sample_weight: Any, checkpoint: Any
         float(model.intercept_scaling) if model.fit_intercept else 0.0,
         SDCAOptions(model.tol, model.max_iter, limit, seed=seed),
         model.memory_limit,
-        threads(model.n_jobs),
+        model.n_jobs,
         checkpoint,
         print_progress if model.verbose else None,
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,31 +41,10 @@ class LastFit:
     """A finished fit, kept to start the next one from."""
 
     problem: Problem
-    weights: Array
     result: Result
 
-    def start_for(self, problem: Problem, weights: Array) -> Result | None:
-        """Return a start for `problem` with these weights of the examples, None if there is none.
-
-        It is a copy: a solver works in place, and may yet fail.
-        """
-        if not self.problem.is_like(problem):
+    def start_for(self, problem: Problem, solver: str) -> Result | None:
+        """Return a start for `problem` and ``"sdca"`` or ``"lbfgs"``, None if there is none."""
+        if not self.problem.is_like(problem) or (solver == "sdca" and self.result.duals is None):
             return None
-        duals = None
-        if self.result.duals is not None:
-            duals = copy.deepcopy(self.result.duals)
-            shrink(duals, self.weights, weights)
-        return replace(self.result, duals=duals)
-
-
-def shrink(duals: Any, old: Array, new: Array) -> None:
-    """Make the duals feasible, in place, where the weight of an example has shrunk.
-
-    Those of example ``i`` lie in ``C_i`` times a convex set that contains 0, so they stay in it
-    when ``C_i`` grows, and are scaled with it when it shrinks.
-    """
-    for i in np.flatnonzero(new < old):
-        if new[i] == 0.0:
-            duals.count[i] = 0
-        part = slice(duals.start[i], duals.start[i] + duals.count[i])
-        duals.values[part] *= new[i] / old[i]
+        return self.result

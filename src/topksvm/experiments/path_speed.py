@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from topksvm._threads import blas_limit, thread_limit
+from topksvm._threads import fit_threads
 from topksvm.solvers import Result, path, solve
 from topksvm.solvers._path import loss_for
 from topksvm.solvers._problem import make_problem
@@ -133,7 +133,7 @@ def time_together(
     def plain(k: int, Cs: NDArray[Any]) -> list[Result]:
         return path(rows(), y, LOSS, Cs, k=k, tol=tol, max_iter=MAX_ITER, n_jobs=1).results
 
-    with warnings.catch_warnings(), thread_limit(1), blas_limit(1):
+    with warnings.catch_warnings(), fit_threads(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # The gap is in the result.
         together(ks[:1], grid[:2]), plain(ks[0], grid[:2])  # Compiles.
         runs = [_timed(together, ks, grid)]

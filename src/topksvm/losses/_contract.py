@@ -1,4 +1,4 @@
-"""What a loss is to the solvers: five functions of one example, compiled for each loss.
+"""What a loss is to the solvers: a few functions of one example, compiled for each loss.
 
 A loss is a ``NamedTuple`` of its parameters with static methods of the names below. A kernel that
 is given a loss and calls these functions is compiled for that loss, and the machine code is found
@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from topksvm._numba import dispatched
 
-__all__ = ["dual_step", "dual_value", "gradient", "value"]
+__all__ = ["dual_step", "dual_value", "gradient", "make_feasible", "value"]
 
 
 @dispatched
 def value(loss, row, base, lanes, c, ranked):
-    """Return ``phi(h)``."""
+    """Return ``phi(h)``, which must not fall when a score of a wrong class rises."""
     return loss.value(loss, row, base, lanes, c, ranked)
 
 
@@ -37,6 +37,17 @@ def gradient(loss, row, base, out, lanes, c, ranked):
 def dual_value(loss, values, n, C):
     """Return ``margin <1, x> - C omega(x / C)`` for dual variables with ``values[:n]`` non-zero."""
     return loss.dual_value(loss, values, n, C)
+
+
+@dispatched
+def make_feasible(loss, values, n, C):
+    """Lower ``values[:n]`` until they are in the domain of the dual, whatever they were.
+
+    In exact arithmetic, so that the dual value there is a bound. Return the largest share of its
+    value that one has lost: 0, or a few units in the last place, for points that were feasible but
+    for rounding.
+    """
+    return loss.make_feasible(loss, values, n, C)
 
 
 @dispatched

@@ -25,7 +25,7 @@ from topksvm.projections._candidates import (
     round_below,
 )
 
-__all__ = ["gather_largest", "hinge", "plain_value", "shifted_sum", "thresholds"]
+__all__ = ["gather_largest", "hinge", "shifted_sum", "thresholds", "value_of_largest"]
 
 
 @dispatched
@@ -35,9 +35,12 @@ def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
 
 
 @dispatched
-def plain_value(loss, row, offset, lanes, c, ranked):
-    """Return the loss without smoothing at ``h = row + offset``."""
-    return loss.plain_value(loss, row, offset, lanes, c, ranked)
+def value_of_largest(loss, c, offset):
+    """Return the loss without smoothing, given the `k` largest ``h = c + offset``, the least last.
+
+    No other ``h`` has a part in it.
+    """
+    return loss.value_of_largest(loss, c, offset)
 
 
 @dispatched
@@ -76,27 +79,41 @@ def step_below_caps(values, change, n, r, cap, share, limit):
 def hinge_value(loss, row, base, lanes, c, ranked):
     """Return ``phi(h)``."""
     offset = 1.0 - base
-    gamma = loss.smoothing
-    if gamma == 0.0:
-        return plain_value(loss, row, offset, lanes, c, ranked)
-    shift, t, u = thresholds(loss, row, offset, gamma, 0.0, lanes, c, ranked)
-    total = 0.0
+    if loss.smoothing == 0.0:
+        gather_largest(row, loss.k, lanes, c, ranked)
+        return value_of_largest(loss, c, offset)
+    shift, t, u = thresholds(loss, row, offset, loss.smoothing, 0.0, lanes, c, ranked)
+    squares = 0.0
     for j in range(row.size):
         p = min(max((row[j] - shift) - t, 0.0), u)
-        total += p * ((row[j] + offset) - 0.5 * p)
-    return total / gamma
+        squares += p * p
+    return smoothed_value(loss, row, offset, shift, t, u, squares, lanes, c, ranked)
 
 
 def hinge_gradient(loss, row, base, out, lanes, c, ranked):
     """Write the derivative of the smoothed loss, a point of ``Delta(1)``, to `out`."""
     offset, gamma = 1.0 - base, loss.smoothing
     shift, t, u = thresholds(loss, row, offset, gamma, 0.0, lanes, c, ranked)
-    total = 0.0
+    squares = 0.0
     for j in range(row.size):
         p = min(max((row[j] - shift) - t, 0.0), u)
-        total += p * ((row[j] + offset) - 0.5 * p)
+        squares += p * p
         out[j] = p / gamma
-    return total / gamma
+    return smoothed_value(loss, row, offset, shift, t, u, squares, lanes, c, ranked)
+
+
+@kernel
+def smoothed_value(loss, row, offset, shift, t, u, squares, lanes, c, ranked):
+    """Return ``phi_0(h - p) + ||p||^2 / (2 gamma)`` for the projection ``p`` of ``h``.
+
+    That is the Moreau envelope of the loss without smoothing, ``phi_0``: the minimum over all
+    ``p``. So whatever rounding does to ``p``, the value is not below the loss. ``h - p`` has the
+    order of ``h``, hence the same `k` largest entries.
+    """
+    gather_largest(row, loss.k, lanes, c, ranked)
+    for j in range(loss.k):
+        c[j] -= min(max((c[j] - shift) - t, 0.0), u)
+    return value_of_largest(loss, c, offset) + 0.5 * squares / loss.smoothing
 
 
 def hinge_dual_value(loss, values, n, C):

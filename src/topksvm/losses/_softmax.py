@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topksvm._numba import kernel
+from topksvm.losses._domain import into_domain
 from topksvm.losses._exp import exponentials, sum_of
 from topksvm.projections._candidates import MIN_LANES, lane_maxima, largest
 
@@ -69,6 +70,11 @@ class Softmax(NamedTuple):
     def dual_value(loss, values, n, C):  # noqa: ARG004
         """Return ``-C omega(x / C)``."""
         return scaled_entropy(values, n, C)
+
+    @staticmethod
+    def make_feasible(loss, values, n, C):  # noqa: ARG004
+        """Bring the sum of the duals below `C`."""
+        return into_domain(values, n, C, C, 1)
 
     @staticmethod
     def dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):  # noqa: ARG004

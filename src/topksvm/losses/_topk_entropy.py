@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topksvm._numba import kernel
+from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import gather_largest
 from topksvm.losses._softmax import scaled_entropy
 
@@ -80,6 +81,11 @@ class TopKEntropy(NamedTuple):
     def dual_value(loss, values, n, C):  # noqa: ARG004 (the contract's signature)
         """Return ``-C omega(x / C)``."""
         return scaled_entropy(values, n, C)
+
+    @staticmethod
+    def make_feasible(loss, values, n, C):
+        """Bring the duals into the top-k simplex."""
+        return into_domain(values, n, C, C, loss.k)
 
 
 @kernel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topksvm.losses._hinge import gather_largest, hinge, shifted_sum, step_below_caps
+from topksvm.losses._domain import into_domain
+from topksvm.losses._hinge import hinge, shifted_sum, step_below_caps
 from topksvm.projections._topk import topk_thresholds
 
 
@@ -51,7 +52,11 @@ class TopKHingeAlpha(NamedTuple):
         return step_below_caps(values, change, n, r, 0.0, 1.0 / loss.k, limit)
 
     @staticmethod
-    def plain_value(loss, row, offset, lanes, c, ranked):
-        """Return ``phi`` at ``row + offset``."""
-        gather_largest(row, loss.k, lanes, c, ranked)
+    def make_feasible(loss, values, n, C):
+        """Bring the duals into the top-k simplex."""
+        return into_domain(values, n, C, C, loss.k)
+
+    @staticmethod
+    def value_of_largest(loss, c, offset):
+        """Return ``max(0, mean of c + offset)``."""
         return max(0.0, shifted_sum(c, loss.k, offset) / loss.k)

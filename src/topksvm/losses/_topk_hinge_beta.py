@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topksvm.losses._hinge import gather_largest, hinge, step_below_caps
+from topksvm.losses._domain import into_domain
+from topksvm.losses._hinge import hinge, step_below_caps
 from topksvm.projections._knapsack import knapsack_thresholds
 
 
@@ -47,9 +48,13 @@ class TopKHingeBeta(NamedTuple):
         return step_below_caps(values, change, n, r, r / loss.k, 0.0, limit)
 
     @staticmethod
-    def plain_value(loss, row, offset, lanes, c, ranked):
-        """Return ``phi`` at ``row + offset``."""
-        gather_largest(row, loss.k, lanes, c, ranked)
+    def make_feasible(loss, values, n, C):
+        """Bring the duals into the simplex with entries of at most ``C / k``."""
+        return into_domain(values, n, C, C / loss.k, 1)
+
+    @staticmethod
+    def value_of_largest(loss, c, offset):
+        """Return the mean of ``max(0, c + offset)``."""
         total = 0.0
         for j in range(loss.k):
             total += max(0.0, c[j] + offset)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topksvm.losses._hinge import gather_largest, hinge, shifted_sum, step_below_caps
+from topksvm.losses._domain import into_domain
+from topksvm.losses._hinge import hinge, shifted_sum, step_below_caps
 from topksvm.projections._knapsack import knapsack_thresholds
 from topksvm.projections._topk import topk_thresholds
 
@@ -65,9 +66,13 @@ class TopKHingeFull(NamedTuple):
         return step_below_caps(values, change, n, r, 0.0, 1.0 / (loss.k - 1), step)
 
     @staticmethod
-    def plain_value(loss, row, offset, lanes, c, ranked):
-        """Return ``phi`` at ``row + offset``."""
-        gather_largest(row, loss.k, lanes, c, ranked)
+    def make_feasible(loss, values, n, C):
+        """Bring the duals below both bounds."""
+        return into_domain(values, n, C, C / loss.k, max(loss.k - 1, 1))
+
+    @staticmethod
+    def value_of_largest(loss, c, offset):
+        """Return ``max(0, mean of c + offset and of the 0 of the true class)``."""
         # The k-th largest gives its place to the true class if its h is negative.
         last = min(0.0, c[loss.k - 1] + offset)
         return max(0.0, shifted_sum(c, loss.k, offset) - last) / loss.k

@@ -14,14 +14,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._threads import blas_limit, n_threads, thread_limit
+from topksvm._interrupts import raise_if_abandoned, raise_if_stopped, stoppable
+from topksvm._threads import fit_threads
 from topksvm.losses import LOSSES
-from topksvm.solvers._certificate import SCALES, Certificate, add_losses, sum_of_dual_values
+from topksvm.solvers._certificate import (
+    SCALES,
+    Certificate,
+    add_losses,
+    make_certificate,
+    make_duals_feasible,
+    sum_dual_values,
+)
 from topksvm.solvers._duals import empty_duals, with_room
 from topksvm.solvers._gram import TILE, Gram
 from topksvm.solvers._gram_checks import check_diagonal, tolerance
 from topksvm.solvers._kernel_passes import expand, gram_block, measure_gaps
 from topksvm.solvers._result import Result, Status
+from topksvm.solvers._rounding import (
+    Bound,
+    DualSums,
+    Size,
+    gamma,
+    lower_bound,
+    slack_of_margins,
+    upper_bound,
+)
 from topksvm.solvers._run import Report, Run
 from topksvm.solvers._sdca import EXTRA_CANDIDATES, TINY
 from topksvm.solvers._steps import Examples, make_candidates, make_changes, make_scratch
@@ -94,10 +111,13 @@ def solve_kernel(
 
     The support are the examples with dual variables, in order: ``np.flatnonzero(duals.count)``.
     """
-    threads = n_threads() if n_jobs is None else n_jobs
-    with thread_limit(threads), blas_limit(threads):
+
+    def work() -> Result:
         problem = make_kernel_problem(gram, labels, C, m)
         return KernelSDCA(loss, problem, options).run(report)
+
+    with fit_threads(n_jobs):
+        return stoppable(work)
 
 
 class KernelSDCA(Run):
@@ -128,6 +148,7 @@ class KernelSDCA(Run):
         order = self.rng.permutation(self._unsettled())
         gram.begin_pass(order)
         for start in range(0, order.size, self.block):
+            raise_if_stopped()
             index = order[start : start + self.block]
             with self._timed("kernel"):
                 slots = gram.slots(index)
@@ -174,6 +195,7 @@ class KernelSDCA(Run):
         those, the dual objective by the dual variables as they are.
         """
         with self._timed("certificates"):
+            make_duals_feasible(self.loss, self.problem.examples, self.duals)
             count = np.count_nonzero(self.duals.count)
             exact = np.zeros((count, self.problem.m))
             expand(self.problem.examples, self.duals, exact)
@@ -185,9 +207,13 @@ class KernelSDCA(Run):
     def _certificate(self, exact: Floats, model: Floats) -> Certificate:
         gram, examples = self.problem.gram, self.problem.examples
         support = np.flatnonzero(self.duals.count)
-        norm_of_exact, norm_of_model, losses = 0.0, 0.0, np.zeros(1)
+        size = Size(gram.n, self.problem.m, support.size)
+        scale_of_exact, scale_of_model = self._scales(exact, support), self._scales(model, support)
+        slack = slack_of_margins(size.d, size.m, float(scale_of_model.max(initial=0.0)))
+        norm_of_exact, norm_of_model, losses = 0.0, 0.0, np.zeros(2)
         height = max(TILE, CERTIFICATE_ENTRIES // gram.n)
         for start in range(0, gram.n, height):
+            raise_if_abandoned()
             stop = min(start + height, gram.n)
             K = gram.wide_rows(start, stop)[:, support]
             own = slice(*np.searchsorted(support, (start, stop)))
@@ -197,10 +223,31 @@ class KernelSDCA(Run):
             if model is not exact:
                 scores = K @ model
             norm_of_model += float(np.vdot(scores[support[own] - start], model[own]))
-            add_losses(self.loss, start, scores, examples, SCALES[:1], losses, self.wide_scratch)
+            add_losses(
+                self.loss, start, scores, examples, SCALES[:1], slack, losses, self.wide_scratch
+            )
         self._check_norm(norm_of_exact, support, exact)
-        values = sum_of_dual_values(self.loss, examples, self.duals)
-        return Certificate(0.5 * norm_of_model + float(losses[0]), values - 0.5 * norm_of_exact)
+        # A squared norm is a sum of signed terms here: off by a share of the absolute ones.
+        room = gamma(2 * size.d + size.m + 8)
+        of_model = room * float(scale_of_model @ scale_of_model)
+        of_exact = room * float(scale_of_exact @ scale_of_exact)
+        primal = upper_bound(
+            max(norm_of_model, 0.0) + of_model, float(losses[0]), float(losses[1]), size
+        )
+        sums = DualSums(*sum_dual_values(self.loss, examples, self.duals))
+        dual = lower_bound(sums, max(norm_of_exact, 0.0) + of_exact, size)
+        return make_certificate(
+            Bound(primal.value, primal.rounding + 0.5 * of_model),
+            Bound(dual.value, dual.rounding + 0.5 * of_exact),
+        )
+
+    def _scales(self, coefficients: Floats, support: Indices) -> Floats:
+        """Return ``sum_l |a_lk| ||x_l||`` for each class ``k``, which bounds its scores.
+
+        A score ``sum_l a_lk K_il`` has absolute terms of at most ``||x_i||`` times that.
+        """
+        norms = np.sqrt(np.maximum(self.problem.examples.norms[support], 0.0))
+        return norms @ np.abs(coefficients)
 
     def _check_norm(self, square: float, support: Indices, exact: Floats) -> None:
         """Complain about ``||W||^2 < 0``, which only an indefinite K can give."""
@@ -221,8 +268,9 @@ class KernelSDCA(Run):
                 report(self.n_passes, self.elapsed, estimate.relative_gap)
             if hope * estimate.relative_gap <= self.tol:
                 certificate = self.certify()
-                if certificate.relative_gap <= self.tol:
-                    return Status.SOLVED
+                status = self.verdict(certificate)
+                if status is not None:
+                    return status
                 # Rounding has flattered the estimate: ask for as much more.
                 hope = max(hope, min(4.0 * hope, 1.1 * certificate.gap / max(estimate.gap, TINY)))
             if self.n_passes >= self.options.max_iter:

@@ -9,21 +9,32 @@ Where it pays, the minimiser works in the coordinates of :mod:`topksvm.solvers._
 
 from __future__ import annotations
 
-import time
+import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
 from topksvm._numba import borrow, kernel, summing_kernel
-from topksvm._threads import map_row_ranges
-from topksvm.losses._contract import dual_value, gradient
-from topksvm.solvers._certificate import Certificate
+from topksvm._threads import map_parts
+from topksvm.losses._contract import dual_value, gradient, make_feasible
+from topksvm.solvers._certificate import Certificate, make_certificate, size_of
 from topksvm.solvers._metric import Metric, make_metric, sum_of_squares
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._products import make_products
 from topksvm.solvers._quasi_newton import minimise
-from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._result import Result, Status
+from topksvm.solvers._rounding import (
+    DualSums,
+    Slack,
+    largest_norm,
+    lower_bound,
+    slack_of_margins,
+    upper_bound,
+)
+from topksvm.solvers._run import Report, Run
 from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
@@ -36,6 +47,19 @@ class _Stop(Exception):  # noqa: N818
     """Leave the minimiser, which has no other way out."""
 
 
+NO_SLACK = Slack(0.0, 0.0)
+"""For evaluations that prove nothing."""
+
+SMALL_BLOCK = 1 << 22
+"""Multiplications in the scores of a block below which another thread does not pay."""
+
+PARTS = 8
+"""Parts of a block whose scores threads compute side by side."""
+
+LEAST_PART = 256
+"""Examples of a part at least: below that, products are slower."""
+
+
 class Objective:
     """The primal objective with its gradient, and the dual objective at the same point."""
 
@@ -45,46 +69,85 @@ class Objective:
         self.products = make_products(problem)
         self.n_evaluations = 0
 
-    def evaluate(self, weights: Floats, *, is_proof: bool = False) -> tuple[Certificate, Floats]:
-        """Return primal and dual objective and the gradient at `weights` ``(m, d)``.
+    def evaluate(self, weights: Floats) -> tuple[Certificate, Floats]:
+        """Return primal and dual objective, not proven, and the gradient at `weights` ``(m, d)``.
 
-        Computed in the precision of `weights`; sums over examples are float64. For a proof, the
-        dual objective follows its definition.
+        Computed in the precision of `weights`; sums over examples are float64.
         """
+        sums, loss_gradient = self._sweep(weights, NO_SLACK)
+        primal = 0.5 * sum_of_squares(weights) + float(sums[0])
+        dual = float(sums[1]) - 0.5 * sum_of_squares(loss_gradient)
+        loss_gradient += weights
+        return Certificate(primal, dual), loss_gradient
+
+    def prove(self, weights: Floats) -> Certificate:
+        """Return a certificate: float64, duals made feasible, with bounds on all rounding."""
+        wide, size = weights.astype(np.float64), size_of(self.problem)
+        largest, square = largest_norm(wide, 1)
+        slack = slack_of_margins(size.d, size.m, largest)
+        sums, loss_gradient = self._sweep(wide, slack)
+        losses, total, margins, magnitude, mass = sums.tolist()
+        primal = upper_bound(square, losses, margins, size)
+        dual_square = largest_norm(loss_gradient, 1)[1]
+        dual = lower_bound(DualSums(total, magnitude, mass), dual_square, size)
+        return make_certificate(primal, dual)
+
+    def _sweep(self, weights: Floats, slack: Slack) -> tuple[Floats, Floats]:
+        """Return the sums of :func:`differentiate`, and the gradient of the loss."""
         problem, products, dtype = self.problem, self.products, weights.dtype
-        losses, duals = 0.0, 0.0
         loss_gradient = self._in_layout(np.zeros(problem.shape, dtype))
+        sums = np.zeros(5)
         is_zero = not weights.any()  # Where most runs start.
+        prepared = None if is_zero else products.prepared(weights)
         block = products.block if dtype == problem.dtype else products.wide_block
+        check = raise_if_stopped if slack is NO_SLACK else raise_if_abandoned
         for start in range(0, problem.n, block):
+            check()
             stop = min(start + block, problem.n)
-            if is_zero:
-                scores = np.zeros((stop - start, problem.m), dtype)
-            else:
-                scores = products.scores(weights, start, stop)
-            part = self._losses(start, stop, scores, is_proof)
-            losses += part[0]
-            duals += part[1]
+            scores = np.empty((stop - start, problem.m), dtype)
+            sums += self._differentiate(prepared, start, scores, slack)
             # The scores have become the derivatives by them.
             back = products.add_back_from_zero if is_zero else products.add_back
             back(scores, start, stop, loss_gradient)
         self.n_evaluations += 1
-        primal = 0.5 * sum_of_squares(weights) + losses
-        dual = duals - 0.5 * sum_of_squares(loss_gradient)
-        loss_gradient += weights
-        return Certificate(primal, dual), loss_gradient
+        return sums, loss_gradient
+
+    def _differentiate(
+        self, weights: Floats | None, first: int, scores: Floats, slack: Slack
+    ) -> Floats:
+        """Fill in the scores of a block, then replace them by derivatives; return the sums."""
+        problem = self.problem
+
+        def work(i: int, j: int) -> Floats:
+            part, sums = scores[i:j], np.zeros(5)
+            if weights is None:
+                part[...] = 0.0
+            else:
+                self.products.scores(weights, first + i, first + j, part)
+            scratch = make_scratch(problem.m, scores.dtype)
+            differentiate(self.loss, part, first + i, problem.examples, scratch, slack, sums)
+            return sums
+
+        rows = len(scores)
+        is_small = rows * self.products.row_size < SMALL_BLOCK
+        part = rows if is_small else max(LEAST_PART, -(-rows // PARTS))
+        return sum(map_parts(work, rows, part), np.zeros(5))
 
     def curvature(self, direction: Floats) -> float:
         """Return that along `direction` of the primal objective for softmax at zero weights.
 
         That of the loss is ``p (1 - p)`` for each class, with ``p = 1 / m``.
         """
-        total, block = 0.0, self.products.block
-        for start in range(0, self.problem.n, block):
-            stop = min(start + block, self.problem.n)
-            slopes = self.products.scores(direction, start, stop)
+        prepared = self.products.prepared(direction)
+
+        def work(start: int, stop: int) -> float:
+            slopes = np.empty((stop - start, self.problem.m), direction.dtype)
+            self.products.scores(prepared, start, stop, slopes)
             squares = np.einsum("ij,ij->i", slopes, slopes, dtype=np.float64)
-            total += float(self.problem.examples.C[start:stop] @ squares)
+            return float(self.problem.examples.C[start:stop] @ squares)
+
+        part = max(LEAST_PART, -(-self.products.block // PARTS))
+        total = sum(map_parts(work, self.problem.n, part))
         return sum_of_squares(direction) + total / self.problem.m
 
     def flat(self, weights: Floats) -> Floats:
@@ -98,28 +161,19 @@ class Objective:
     def _in_layout(self, weights: Floats) -> Floats:
         return weights.T if self.problem.is_sparse else weights
 
-    def _losses(self, start: int, stop: int, scores: Floats, is_proof: bool) -> tuple[float, float]:
-        def work(i: int, j: int) -> tuple[float, float]:
-            scratch = make_scratch(self.problem.m, scores.dtype)
-            losses, duals = differentiate(
-                self.loss, scores[i:j], start + i, self.problem.examples, scratch, is_proof
-            )
-            return float(losses), float(duals)
-
-        parts = map_row_ranges(work, stop - start, 8 * self.problem.m)
-        return sum(p[0] for p in parts), sum(p[1] for p in parts)
-
 
 @kernel
-def differentiate(loss, scores, first, examples, scratch, is_proof):
+def differentiate(loss, scores, first, examples, scratch, slack, sums):
     """Replace the scores of examples from `first` on by the derivatives of ``C_i phi`` by them.
 
-    Return the sum of the losses and of the dual values at the derivatives. The latter from their
-    definition if it is for a proof, else by the equality ``phi(h) + omega(b) = <h, b>`` at
-    ``b = phi'(h)``, which needs no logarithms but trusts the derivative.
+    Add to `sums`: the losses, the dual values at the derivatives, and for a proof, which has a
+    slack, by how much that may have raised the losses, and the last two of :class:`DualSums`.
+
+    For a proof the dual values follow their definition, at derivatives made feasible. Otherwise
+    they follow from the equality ``phi(h) + omega(b) = <h, b>`` at ``b = phi'(h)``, which needs no
+    logarithms but trusts the derivative.
     """
     scores, examples, scratch = borrow(scores), borrow(examples), borrow(scratch)
-    losses, duals = 0.0, 0.0
     last = scores.shape[1] - 1
     out = scratch.values
     for b in range(scores.shape[0]):
@@ -128,16 +182,36 @@ def differentiate(loss, scores, first, examples, scratch, is_proof):
         if C == 0.0:
             scores[b, :] = 0.0
             continue
-        base = np.float64(scores[b, label])
+        norm = math.sqrt(examples.norms[i])
+        error = slack.unit * (1.0 + slack.size * norm)
+        base = np.float64(scores[b, label]) - error
         scores[b, label] = scores[b, last]
         row = scores[b, :last]
         loss_value = C * gradient(loss, row, base, out, scratch.lanes, scratch.c, scratch.ranked)
         total, linear = weigh(row, base, C, out)
-        losses += loss_value
-        duals += dual_value(loss, out, last, C) if is_proof else loss_value - linear
+        sums[0] += loss_value
+        if slack.unit > 0.0:
+            make_feasible(loss, out, last, C)
+            total = copy_and_sum(out, row)
+            worth = dual_value(loss, out, last, C)
+            sums[1] += worth
+            sums[2] += C * error
+            sums[3] += abs(worth) + 2.0 * total
+            sums[4] += norm * total
+        else:
+            sums[1] += loss_value - linear
         scores[b, last] = out[label] if label < last else -total
         scores[b, label] = -total
-    return losses, duals
+
+
+@kernel
+def copy_and_sum(values, row):
+    """Copy the first `values` to `row`; return their sum."""
+    total = 0.0
+    for j in range(row.size):
+        row[j] = values[j]
+        total += values[j]
+    return total
 
 
 @summing_kernel
@@ -157,7 +231,7 @@ def weigh(row, base, C, out):
     return total, linear
 
 
-class LBFGS:
+class LBFGS(Run):
     """One run of the solver."""
 
     def __init__(
@@ -170,30 +244,44 @@ class LBFGS:
         max_time: float,
         weights: Floats | None = None,
     ) -> None:
+        super().__init__(tol)
         self.objective = Objective(loss, problem)
         self.problem = problem
-        self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
+        self.max_iter, self.max_time = max_iter, max_time
         shape = (problem.m, problem.d)
         self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
-        self.metric = make_metric(problem)
+        self.duals = None  # type: ignore[assignment]  # They follow from the weights.
+        self.metric: Any = None
         self.first: tuple[Certificate, Floats] | None = None
-        self.history: list[Check] = []
-        self.best: tuple[Certificate, Floats] | None = None
+        self.best: tuple[float, Floats] | None = None
         self.best_dual = -np.inf
-        self.start_time = time.perf_counter()
-        self.report: Any = None
+        self.report: Report | None = None
         self.status = Status.STALLED
 
-    def run(self, report: Any = None) -> Result:
-        """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
+    def _run(self, report: Report | None) -> Status:
         self.report = report
-        try:
+        self.metric = make_metric(self.problem)
+        with suppress(_Stop):
             minimise(self._evaluate, self._coordinates(self.start), self._first_step())
-        except _Stop:
-            pass
-        except KeyboardInterrupt:
-            self.status = Status.INTERRUPTED
-        return self._result()
+        return self.status
+
+    def finish(self, status: Status) -> Result:
+        """See the base class; a run that has evaluated nothing yet has no result."""
+        if self.best is None:
+            raise KeyboardInterrupt
+        return super().finish(status)
+
+    def certify(self) -> Certificate:
+        """Certify the best weights so far."""
+        assert self.best is not None
+        return self._prove(self.best[1])
+
+    def _prove(self, weights: Floats) -> Certificate:
+        with self._timed("certificates"):
+            certificate = self.objective.prove(weights)
+        self.n_passes = self.objective.n_evaluations
+        self.record(np.array(weights, order="C"), certificate)
+        return certificate
 
     def _first_step(self) -> float:
         """Return the length of the first step along the gradient.
@@ -223,57 +311,28 @@ class LBFGS:
         weights = self._weights(flat)
         found, grad = self.first or self.objective.evaluate(weights)
         self.first = None
+        self.n_passes = self.objective.n_evaluations
         # The best dual bound seen so far is a bound on the optimum, whatever the point.
         self.best_dual = max(self.best_dual, found.dual)
-        certificate = Certificate(found.primal, self.best_dual)
-        if self.best is None or certificate.primal <= self.best[0].primal:
-            self.best = certificate, weights.copy(order="K")
+        if self.best is None or found.primal <= self.best[0]:
+            self.best, self.is_certified = (found.primal, weights.copy(order="K")), False
         if self.report is not None:
-            elapsed = time.perf_counter() - self.start_time
-            self.report(self.objective.n_evaluations, elapsed, certificate.relative_gap)
+            estimate = Certificate(found.primal, self.best_dual).relative_gap
+            self.report(self.n_passes, self.elapsed, estimate)
         self._stop_if_done(found, weights)  # What is proven in the end is the bound of this point.
         if self.metric is not None:
             grad = self.metric.gradient(grad)
-        return certificate.primal, self.objective.flat(grad)
+        return found.primal, self.objective.flat(grad)
 
-    def _stop_if_done(self, certificate: Certificate, weights: Floats) -> None:
-        if certificate.relative_gap <= self.tol and self._confirm(weights):
-            self.status = Status.SOLVED
+    def _stop_if_done(self, found: Certificate, weights: Floats) -> None:
+        status = None
+        if found.is_within(self.tol):
+            self.best = found.primal, weights.copy(order="K")
+            status = self.verdict(self._prove(weights))
+        if status is None and self.n_passes >= self.max_iter:
+            status = Status.MAX_ITER
+        if status is None and self.elapsed >= self.max_time:
+            status = Status.MAX_TIME
+        if status is not None:
+            self.status = status
             raise _Stop
-        if self.objective.n_evaluations >= self.max_iter:
-            self.status = Status.MAX_ITER
-            raise _Stop
-        if time.perf_counter() - self.start_time >= self.max_time:
-            self.status = Status.MAX_TIME
-            raise _Stop
-
-    def _confirm(self, weights: Floats) -> bool:
-        """Certify `weights` in float64, and keep the certificate."""
-        found, _ = self.objective.evaluate(weights.astype(np.float64), is_proof=True)
-        self.best = found, weights.copy(order="K")
-        self.history.append(
-            Check(
-                self.objective.n_evaluations,
-                time.perf_counter() - self.start_time,
-                found.primal,
-                found.dual,
-                found.gap,
-            )
-        )
-        return found.relative_gap <= self.tol
-
-    def _result(self) -> Result:
-        if self.best is None:
-            self.best = Certificate(np.inf, -np.inf), self.start.astype(self.problem.dtype)
-        if self.status is not Status.SOLVED:
-            self._confirm(self.best[1])
-        certificate, weights = self.best
-        return Result(
-            np.ascontiguousarray(weights),
-            certificate,
-            None,
-            self.history,
-            self.objective.n_evaluations,
-            self.status,
-            {"total": time.perf_counter() - self.start_time},
-        )

@@ -16,7 +16,6 @@ Inst. Statist. Math. 44; here it only chooses coordinates, so it need not be a b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
+from topksvm._interrupts import raise_if_stopped
+from topksvm._threads import map_ranges
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._rows import DenseRows, SparseRows
 
@@ -74,27 +75,22 @@ class Metric:
         """Return ``W`` for ``V``."""
         left = coordinates.astype(self.inverse.dtype, copy=False)
         out = np.empty_like(left)
-        for start, stop in self._stripes():
+
+        def work(start: int, stop: int) -> None:
             out[:, start:stop] = left[:, start:] @ self.inverse[start:, start:stop]
+
+        map_ranges(work, stripes(len(self.inverse)))
         return out
 
     def gradient(self, by_weights: Floats) -> Floats:
         """Return the gradient by ``V`` for that by ``W``."""
         out = np.empty(by_weights.shape, np.result_type(by_weights, self.inverse))
-        for start, stop in self._stripes():
+
+        def work(start: int, stop: int) -> None:
             out[:, start:stop] = by_weights[:, :stop] @ self.inverse[start:stop, :stop].T
+
+        map_ranges(work, stripes(len(self.inverse)))
         return out
-
-    def _stripes(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of features; a product for each leaves out most zeros of the inverse.
-
-        (BLAS has one for triangular matrices. But SciPy's BLAS has threads of its own, which would
-        be in the way of those of NumPy's.)
-        """
-        d = len(self.inverse)
-        width = max(LEAST_STRIPE, -(-d // STRIPES))
-        for start in range(0, d, width):
-            yield start, min(start + width, d)
 
     def curvature(self, direction: Floats, slope: Floats) -> float:
         """Return that of the objective for softmax at zero along ``direction = weights(slope)``.
@@ -127,6 +123,16 @@ class DiagonalMetric:
     def gradient(self, by_weights: Floats) -> Floats:
         """Return the gradient by ``V`` for that by ``W``."""
         return by_weights * self.inverse
+
+
+def stripes(d: int) -> list[tuple[int, int]]:
+    """Return ranges of features; a product for each leaves out most zeros of a triangular matrix.
+
+    They are shared by our threads. (BLAS has products of triangular matrices, but it has one
+    thread here.)
+    """
+    width = max(LEAST_STRIPE, -(-d // STRIPES))
+    return [(start, min(start + width, d)) for start in range(0, d, width)]
 
 
 def sum_of_squares(x: Floats) -> float:
@@ -170,16 +176,26 @@ def _diagonal_metric(rows: SparseRows, problem: Problem) -> DiagonalMetric | Non
 
 
 def _second_moments(rows: DenseRows, C: Floats, stride: int) -> Floats:
-    """Return ``sum_i C_i x_i x_i'``, estimated from every `stride`-th example."""
+    """Return the lower triangle of ``sum_i C_i x_i x_i'``, from every `stride`-th example."""
     n, d = rows.x.shape
     d += rows.bias != 0.0
     moments = np.zeros((d, d))
     block = max(1, BLOCK_ENTRIES // d) * stride
     for start in range(0, n, block):
+        raise_if_stopped()
         part = slice(start, min(start + block, n), stride)
         x = rows.x[part]
         if rows.bias != 0.0:
             x = np.column_stack([x, np.full(len(x), rows.bias, x.dtype)])
         x = x * np.sqrt(stride * C[part]).astype(x.dtype)[:, None]
-        moments += x.T @ x
+        add_triangle(x, moments)
     return moments
+
+
+def add_triangle(x: Floats, out: Floats) -> None:
+    """Add the lower triangle of ``x' x``, and a little more, to `out`."""
+
+    def work(start: int, stop: int) -> None:
+        out[start:, start:stop] += x[:, start:].T @ x[:, start:stop]
+
+    map_ranges(work, stripes(len(out)))

@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._threads import blas_limit, n_threads, thread_limit
-from topksvm.solvers._certificate import rebuild_weights, sum_of_dual_values
+from topksvm._interrupts import StopRequested, is_stop_requested, stoppable
+from topksvm._threads import fit_threads
+from topksvm.solvers._certificate import lower_duals, rebuild_weights, sum_dual_values
 from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._duals import Duals
 from topksvm.solvers._problem import Problem, make_problem
-from topksvm.solvers._result import Result
+from topksvm.solvers._result import Result, Status
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._solve import choose_solver, make_loss, run_solver, warn_unless_solved
+from topksvm.solvers._start import start_from_duals
 
 Floats = NDArray[np.floating[Any]]
 
@@ -34,7 +36,7 @@ class Path:
     Attributes
     ----------
     Cs : ndarray
-        The weights, in the order asked for.
+        The weights, in the order asked for; those that were reached, if the path was interrupted.
     results : list of Result
         The solution for each, with its own certificate.
 
@@ -107,7 +109,7 @@ def path(
         As for :func:`topksvm.solve`.
     max_iter, max_time : int, float
         The budget of each point. A point that is not solved within it is a ``ConvergenceWarning``
-        that names its `C`, and the path goes on.
+        that names its `C`, and the path goes on. After Ctrl-C it ends with the points that it has.
     seed, n_jobs : int
         As for :func:`topksvm.solve`.
 
@@ -133,16 +135,25 @@ def path(
     grid = check_grid(Cs)
     limit = np.inf if max_time is None else float(max_time)
     options = SDCAOptions(tol, max_iter, limit, seed=seed)
-    threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
     order = np.argsort(grid, kind="stable")
-    results: dict[int, Result] = {}
-    with thread_limit(threads), blas_limit(threads):
+
+    def work() -> list[tuple[float, Result]]:
         problem = make_problem(X, labels, weights, m, bias)
-        points = trace(problem, loss, grid[order], k, smoothing, solver, options)
-        for place, (C, result) in zip(order.tolist(), points, strict=True):
-            results[place] = result
-            warn_unless_solved(result, tol, what=f"At C = {C:g}: not")
-    return Path(grid, [results[i] for i in range(grid.size)])
+        points: list[tuple[float, Result]] = []
+        try:
+            points.extend(trace(problem, loss, grid[order], k, smoothing, solver, options))
+        except StopRequested:
+            if not points:
+                raise
+        return points
+
+    with fit_threads(n_jobs):
+        points = stoppable(work)
+    for C, result in points:
+        warn_unless_solved(result, tol, what=f"At C = {C:g}: not")
+    # After Ctrl-C there are fewer; they stay in the order asked for.
+    reached = sorted(zip(order.tolist(), points, strict=False), key=lambda pair: pair[0])
+    return Path(grid[[place for place, _ in reached]], [point[1] for _, point in reached])
 
 
 def check_grid(Cs: Any) -> Floats:
@@ -178,6 +189,8 @@ def trace(
         warm = None if start is None else adapt(start[1], loss, scaled, C / start[0])
         start = C, run_solver(chosen, loss, scaled, options, warm)
         yield start
+        if start[1].status is Status.INTERRUPTED or is_stop_requested():
+            return
 
 
 def loss_for(problem: Problem, name: str, k: int, smoothing: float) -> Any:
@@ -198,18 +211,20 @@ def adapt(result: Result, loss: Any, problem: Problem, ratio: float) -> Result:
     """Return `result` as a start for weights that are `ratio`, at least 1, times as large."""
     if result.duals is None:
         return result
-    exact = rebuild_weights(problem, result.duals)
+    duals = start_from_duals(result.duals, loss, problem, result.C)
+    exact = rebuild_weights(problem, duals)
     norm = float(np.vdot(exact, exact))
-    total = float(sum_of_values(result.duals))
+    total = float(sum_of_values(duals))
     best = min(ratio, total / norm) if norm > 0.0 else ratio
-    factors = [1.0, max(1.0, best)]
+    longer = times(duals, max(1.0, best))
+    lower_duals(loss, problem.examples, longer)
 
-    def dual(factor: float) -> float:
-        duals = times(result.duals, factor)
-        part = float(sum_of_dual_values(loss, problem.examples, duals))
+    def dual(candidate: Duals, factor: float) -> float:
+        part = float(sum_dual_values(loss, problem.examples, candidate)[0])
         return part - 0.5 * factor * factor * norm
 
-    return replace(result, duals=times(result.duals, max(factors, key=dual)))
+    is_better = dual(longer, max(1.0, best)) > dual(duals, 1.0)
+    return replace(result, duals=longer if is_better else duals, C=problem.examples.C)
 
 
 def times(duals: Duals, factor: float) -> Duals:

@@ -16,6 +16,10 @@ from topksvm.solvers._steps import Examples
 
 Floats = NDArray[np.floating[Any]]
 
+LARGEST_SHARE = 2.0**-16
+"""Share of the largest number of a precision that a squared norm may be, as it is multiplied by
+dual variables yet."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -83,9 +87,23 @@ def make_problem(
     n, d = X.shape
     norms = np.empty(n)
     map_row_ranges(lambda i, j: squared_norms(rows, i, j, norms), n, d)
+    check_norms(norms, X.dtype)
     weights = np.ascontiguousarray(C, dtype=np.float64)
     examples = Examples(labels.astype(np.int32), weights, norms)
     return Problem(rows, examples, m, d + (bias != 0.0))
+
+
+def check_norms(norms: Floats, dtype: np.dtype, first: int = 0) -> None:
+    """Complain about rows that are not finite, or whose products overflow; `first` is a number."""
+    is_bad = ~(norms < LARGEST_SHARE * float(np.finfo(dtype).max))
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(
+            f"Row {first + row} of X holds NaN or infinity, or is too large for {dtype}: its "
+            f"squared norm, with that of the constant feature, is {norms[row]:g}. Remove the row, "
+            "or correct its values; scale the features; choose a smaller intercept scaling (bias); "
+            "or use float64."
+        )
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, kernel, summing_kernel
-from topksvm._threads import map_row_ranges
+from topksvm._threads import map_parts, map_row_ranges
 from topksvm.solvers._problem import Problem
 from topksvm.solvers._rows import DenseRows, SparseRows, axpy
 
@@ -24,8 +24,15 @@ CACHED_SCORES = 1 << 19
 """Scores that are still in the cache when they are read again."""
 
 
+PARTS = 4
+"""Parts of the gradient that threads compute side by side."""
+
+SMALL_PRODUCT = 1 << 22
+"""Multiplications in a product below which another thread does not pay."""
+
+
 class DenseProducts:
-    """Products by BLAS.
+    """Products by BLAS, which has one thread for each of ours.
 
     Attributes
     ----------
@@ -40,21 +47,38 @@ class DenseProducts:
         n, d = rows.x.shape
         self.block = max(256, min(n, (1 << 22) // m))
         self.wide_block = min(self.block, max(256, (1 << 20) // max(m, d)))
+        self.row_size = m * d
 
-    def scores(self, weights: Floats, start: int, stop: int) -> Floats:
-        """Return the scores of the examples from `start` to `stop`."""
+    def prepared(self, weights: Floats) -> Floats:
+        """Return the weights in the layout that `scores` wants."""
+        return weights
+
+    def scores(self, weights: Floats, start: int, stop: int, out: Floats) -> None:
+        """Write the scores of the examples from `start` to `stop` to `out`."""
         x = self._x(start, stop, weights.dtype)
-        scores = x @ weights[:, : x.shape[1]].T
+        np.matmul(x, weights[:, : x.shape[1]].T, out=out)
         if self.rows.bias != 0.0:
-            scores += self.rows.bias * weights[:, -1]
-        return scores
+            out += self.rows.bias * weights[:, -1]
 
     def add_back(self, coefficients: Any, start: int, stop: int, out: Floats) -> None:
         """Add the sum over examples of their `coefficients` times their row, for each class."""
         x = self._x(start, stop, out.dtype)
-        out[:, : x.shape[1]] += coefficients.T @ x
+        m, d = out.shape[0], x.shape[1]
         if self.rows.bias != 0.0:
             out[:, -1] += self.rows.bias * coefficients.sum(axis=0, dtype=np.float64)
+        if m * d * len(x) < SMALL_PRODUCT or sp.issparse(coefficients):
+            out[:, :d] += coefficients.T @ x
+            return
+
+        def by_features(i: int, j: int) -> None:
+            out[:, i:j] += coefficients.T @ x[:, i:j]
+
+        def by_classes(i: int, j: int) -> None:
+            out[i:j, :d] += coefficients[:, i:j].T @ x
+
+        # The longer side, so that what all parts read is less.
+        work, size = (by_features, d) if d > m else (by_classes, m)
+        map_parts(work, size, max(16, -(-size // PARTS)))
 
     def add_back_from_zero(self, coefficients: Floats, start: int, stop: int, out: Floats) -> None:
         """Do the same where the scores were zero: then all wrong classes of an example are alike.
@@ -84,17 +108,15 @@ class SparseProducts:
     def __init__(self, rows: SparseRows, m: int) -> None:
         self.rows, self.m = rows, m
         self.block = self.wide_block = max(256, CACHED_SCORES // m)
+        self.row_size = m * (1 + rows.data.size // max(1, rows.indptr.size - 1))
 
-    def scores(self, weights: Floats, start: int, stop: int) -> Floats:
-        """Return the scores of the examples from `start` to `stop`."""
-        by_feature = np.ascontiguousarray(weights.T)
-        scores = np.empty((stop - start, self.m), weights.dtype)
+    def prepared(self, weights: Floats) -> Floats:
+        """Return the weights in the layout that `scores` wants."""
+        return np.ascontiguousarray(weights.T)
 
-        def work(i: int, j: int) -> None:
-            sparse_scores(self.rows, by_feature, start + i, scores[i:j])
-
-        map_row_ranges(work, stop - start, self._length(start, stop) * self.m)
-        return scores
+    def scores(self, weights: Floats, start: int, stop: int, out: Floats) -> None:  # noqa: ARG002
+        """Write the scores of the examples from `start` to `stop` to `out`."""
+        sparse_scores(self.rows, weights, start, out)
 
     def add_back(self, coefficients: Floats, start: int, stop: int, out: Floats) -> None:
         """Add the sum over examples of their `coefficients` times their row, for each class."""
@@ -103,14 +125,9 @@ class SparseProducts:
         def work(i: int, j: int) -> None:
             add_sparse_rows(self.rows, coefficients[:, i:j], start, by_feature[:, i:j])
 
-        map_row_ranges(work, self.m, self._length(start, stop) * (stop - start))
+        map_row_ranges(work, self.m, self.row_size // self.m * (stop - start))
 
     add_back_from_zero = add_back
-
-    def _length(self, start: int, stop: int) -> int:
-        """Return the number of entries of a row, about."""
-        indptr = self.rows.indptr
-        return 1 + int(indptr[stop] - indptr[start]) // (stop - start)
 
 
 def make_products(problem: Problem) -> DenseProducts | SparseProducts:

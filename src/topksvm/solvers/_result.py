@@ -83,6 +83,8 @@ class Result:
         Why the solver stopped.
     seconds : dict
         Where the time went.
+    C : ndarray of shape (n,), optional
+        The weights of the examples that it was trained with, for a warm start with others.
 
     See Also
     --------
@@ -105,3 +107,4 @@ class Result:
     n_iter: int
     status: Status
     seconds: dict[str, float] = field(default_factory=dict)
+    C: NDArray[np.floating[Any]] | None = None

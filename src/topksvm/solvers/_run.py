@@ -1,17 +1,18 @@
-"""What every run of dual coordinate ascent has in common: clock, history, and how it ends."""
+"""What every run of a solver has in common: clock, history, and how it ends."""
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._clock import Clock
+from topksvm._interrupts import StopRequested, current_stop
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._duals import Duals
 from topksvm.solvers._result import Check, Result, Status
@@ -31,28 +32,20 @@ class Run(ABC):
         self.history: list[Check] = []
         self.n_passes = 0
         self.is_certified = False
-        self.start_time = time.perf_counter()
+        self.clock = Clock()
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start = self.elapsed
         try:
             yield
         finally:
-            self.seconds[what] += time.perf_counter() - start
+            self.seconds[what] += self.elapsed - start
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.start_time
-
-    def pause(self) -> None:
-        """Stop the clock."""
-        self.paused_at = time.perf_counter()
-
-    def resume(self) -> None:
-        """Let the clock go on."""
-        self.start_time += time.perf_counter() - self.paused_at
+        """Seconds since the start, without those of the compiler."""
+        return self.clock.elapsed
 
     @abstractmethod
     def certify(self) -> Certificate:
@@ -61,6 +54,14 @@ class Run(ABC):
     @abstractmethod
     def _run(self, report: Report | None) -> Status:
         """Run until the gap is within tol or the budget is used up; say which."""
+
+    def verdict(self, certificate: Certificate) -> Status | None:
+        """Return why a run with this certificate may stop, None if it should go on."""
+        if certificate.is_within(self.tol):
+            return Status.SOLVED
+        if certificate.is_limited_by_rounding(self.tol):
+            return Status.STALLED
+        return None
 
     def record(self, model: Floats, certificate: Certificate) -> None:
         """Keep `model` with its certificate, and a line of history."""
@@ -78,9 +79,13 @@ class Run(ABC):
 
     def run(self, report: Report | None = None) -> Result:
         """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
-        status = Status.INTERRUPTED
-        with suppress(KeyboardInterrupt):
+        try:
             status = self._run(report)
+        except StopRequested:
+            stop = current_stop()
+            if stop is None or stop.is_leaving:
+                raise
+            status = Status.INTERRUPTED
         return self.finish(status)
 
     def finish(self, status: Status) -> Result:
@@ -88,7 +93,7 @@ class Run(ABC):
         if not self.is_certified:
             self.certify()
         model, certificate = self.certified
-        if certificate.relative_gap <= self.tol:
+        if certificate.is_within(self.tol):
             status = Status.SOLVED
         return Result(
             model,

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._interrupts import raise_if_stopped
 from topksvm._team import make_team, work_together
-from topksvm._threads import blas_limit, n_threads
+from topksvm._threads import n_threads
 from topksvm.solvers._certificate import (
     SCALES,
     Certificate,
     certify,
     rebuild_weights,
-    sum_of_dual_values,
+    sum_dual_values,
 )
 from topksvm.solvers._duals import Duals, empty_duals, with_room
 from topksvm.solvers._extrapolation import Extrapolator
@@ -108,7 +109,10 @@ def choose_block_size(m: int, d: int) -> int:
 
 
 class SDCA(Run):
-    """One run of the solver: its state, and one method per kind of pass."""
+    """One run of the solver: its state, and one method per kind of pass.
+
+    It starts from `duals`, which become its own, if they are given; see :mod:`._start`.
+    """
 
     def __init__(
         self, loss: Any, problem: Problem, options: SDCAOptions, duals: Duals | None = None
@@ -133,6 +137,7 @@ class SDCA(Run):
         self.hope = HOPE if self.use_active else 1.0
         self.extrapolator = Extrapolator(loss, problem)
         self.last_check = 0
+        self.has_failed = False  # Whether the last certificate was hoped to be within tol.
         self.is_warm = duals is not None
         self.room = self.block * m
         self._make_weights()
@@ -141,10 +146,10 @@ class SDCA(Run):
             self.duals = empty_duals(n, 4 * n + self.room)
             self.dual = 0.0
         else:
-            self.duals = Duals._make(part.copy() for part in duals)  # The earlier result stays.
+            self.duals = duals
             exact = rebuild_weights(problem, duals)
             self.weights[...] = exact
-            dual_sum = float(sum_of_dual_values(loss, problem.examples, duals))
+            dual_sum = float(sum_dual_values(loss, problem.examples, duals)[0])
             self.dual = dual_sum - 0.5 * float(np.vdot(exact, exact))
 
     def _make_weights(self) -> None:
@@ -188,8 +193,7 @@ class SDCA(Run):
             index = order[: part.stop]
             return self._blocks(blocks, index, part.start, gather) - part.start
 
-        with blas_limit(1):
-            return self._counted(work, order.size)
+        return self._counted(work, order.size)
 
     def _counted(self, work: Callable[[slice], int], size: int) -> float:
         """Do a part of a full pass; return the gain in the dual, which is added to it."""
@@ -211,8 +215,13 @@ class SDCA(Run):
         """Call `work`, which returns how far it came before the log of the duals was full."""
         start = 0
         while start < size:
+            self.check_stop()
             self.make_room()
             start += work(slice(start, min(start + self.segment, size)))
+
+    def check_stop(self) -> None:
+        """Stop here if Ctrl-C was pressed: duals and weights belong together."""
+        raise_if_stopped()
 
     def make_room(self) -> None:
         """See that the log of the duals has room for a block."""
@@ -318,10 +327,8 @@ class SDCA(Run):
         """
         problem = self.problem
         with self._timed("certificates"):
-            exact = rebuild_weights(problem, self.duals) if average is None else None
-            model = np.array(exact if average is None else average, problem.dtype)
             certificate, model, self.weights[...] = certify(
-                self.loss, problem, self.duals, model, exact, scales
+                self.loss, problem, self.duals, average, scales
             )
         self.dual = certificate.dual
         self.last_check = self.n_passes
@@ -330,7 +337,7 @@ class SDCA(Run):
 
     def is_solved_by_start(self) -> bool:
         """Return whether the start is a solution, as where a smaller `C` bound no dual."""
-        return self.is_warm and self.certify().relative_gap <= self.tol
+        return self.is_warm and self.certify().is_within(self.tol)
 
     def _run(self, report: Report | None) -> Status:
         if self.is_solved_by_start():
@@ -355,9 +362,12 @@ class SDCA(Run):
             # The estimate knows nothing of larger weights, so look now and then in any case.
             is_near = self.hope * polish.relief * relative <= self.tol
             if is_near or self.n_passes > 1.5 * self.last_check + 100:
-                certificate = self.certify(polish.average, SCALES[:1] if is_near else SCALES)
-                if certificate.relative_gap <= self.tol:
-                    return Status.SOLVED
+                is_first = is_near and not self.has_failed
+                certificate = self.certify(polish.average, SCALES[:1] if is_first else SCALES)
+                self.has_failed = is_near
+                status = self.verdict(certificate)
+                if status is not None:
+                    return status
             if self.n_passes >= self.options.max_iter:
                 return Status.MAX_ITER
             if self.elapsed >= self.options.max_time:

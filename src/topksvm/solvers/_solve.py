@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from topksvm._threads import blas_limit, n_threads, thread_limit
+from topksvm._interrupts import stoppable
+from topksvm._threads import fit_threads
 from topksvm.losses import LOSSES
 from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._lbfgs import LBFGS
 from topksvm.solvers._problem import Problem, make_problem
 from topksvm.solvers._result import Result, Status
 from topksvm.solvers._sdca import SDCA, SDCAOptions
+from topksvm.solvers._start import start_duals, start_weights
 
 Floats = NDArray[np.floating[Any]]
 
@@ -116,9 +118,10 @@ def solve(
     seed : int
         The order in which examples are visited.
     n_jobs : int, optional
-        Threads; all processors by default.
+        Threads; all processors by default, and with -1; all but one with -2, and so on.
     warm : Result, optional
-        An earlier result for the same examples to start from, with at most as large a `C`.
+        An earlier result to start from. Dual coordinate ascent needs one for the same rows and
+        classes, L-BFGS one for the same features and classes; loss, `k` and `C` may be others.
     report : callable, optional
         Called after each full pass as ``report(passes, seconds, estimate of the relative gap)``.
 
@@ -188,10 +191,13 @@ def solve_checked(
     if not 1 <= k < m:
         raise ValueError(f"k = {k} but there are {m} classes; k must be between 1 and {m - 1}.")
     chosen = choose_solver(solver, loss, parts)
-    threads = n_threads() if n_jobs is None or n_jobs < 0 else max(1, n_jobs)
-    with thread_limit(threads), blas_limit(threads):
+
+    def work() -> Result:
         problem = make_problem(X, labels, C, m, bias)
         return run_solver(chosen, parts, problem, options, warm, report)
+
+    with fit_threads(n_jobs):
+        return stoppable(work)
 
 
 def run_solver(
@@ -204,15 +210,18 @@ def run_solver(
 ) -> Result:
     """Run ``"sdca"`` or ``"lbfgs"``."""
     if solver == "sdca":
-        return SDCA(loss, problem, options, None if warm is None else warm.duals).run(report)
-    return LBFGS(
-        loss,
-        problem,
-        tol=options.tol,
-        max_iter=options.max_iter,
-        max_time=options.max_time,
-        weights=None if warm is None else warm.weights,
-    ).run(report)
+        result = SDCA(loss, problem, options, start_duals(warm, loss, problem)).run(report)
+    else:
+        result = LBFGS(
+            loss,
+            problem,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            max_time=options.max_time,
+            weights=start_weights(warm, problem),
+        ).run(report)
+    result.C = problem.examples.C
+    return result
 
 
 def warn_unless_solved(
@@ -230,7 +239,11 @@ def warn_unless_solved(
     advice = {
         Status.MAX_ITER: "Raise max_iter, or lower C, or scale the features to a similar range.",
         Status.MAX_TIME: "Raise max_time, or lower C, or scale the features to a similar range.",
-        Status.STALLED: "Use float64 input, or a larger tol.",
+        Status.STALLED: (
+            f"Of that, {100 * certificate.relative_rounding:.3g} % is room for rounding errors in "
+            "float64. Use float64 input, a larger tol, a smaller C, or features and an intercept "
+            "scaling of a similar range."
+        ),
         Status.INTERRUPTED: (
             "The model is usable; fit again with warm_start=True to go on."
             if has_warm_start

@@ -10,7 +10,6 @@ Memory: weights, duals, two windows, a few numbers per example; see :func:`memor
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._clock import Clock
+from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
 from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate, certificate_threads
 from topksvm.solvers._checkpoint import State
 from topksvm.solvers._duals import Duals, with_room
 from topksvm.solvers._polish import Polish
-from topksvm.solvers._problem import Problem, read_only
+from topksvm.solvers._problem import Problem, check_norms, read_only
 from topksvm.solvers._result import Check
 from topksvm.solvers._rows import DenseRows, squared_norms
 from topksvm.solvers._sdca import SDCA, SDCAOptions
@@ -45,12 +46,10 @@ class StreamedProblem(Problem):
     """A problem whose rows are read by the piece; `rows` holds none, only type and bias."""
 
     reader: WindowReader
-    check_stop: Callable[[], None] = lambda: None
 
     def pieces(self, duals: Duals) -> Iterator[tuple[Any, Examples, Duals]]:
         """Yield all rows in order, a window at a time."""
         for window in self.reader.read(self.reader.plan(None)):
-            self.check_stop()
             part = slice(int(window.index[0]), int(window.index[-1]) + 1)
             yield (
                 DenseRows(read_only(window.x), self.rows.bias),
@@ -66,25 +65,20 @@ def make_streamed_problem(
     m: int,
     bias: float,
     window_rows: int,
-    check_stop: Callable[[], None] = lambda: None,
 ) -> StreamedProblem:
     """Return the problem after one look at all rows, for their norms and for bad values."""
     reader = WindowReader(source, window_rows)
     n, d = source.shape
     norms = np.empty(n)
     for window in reader.read(reader.plan(None)):
+        raise_if_stopped()
         part = norms[window.index[0] : window.index[-1] + 1]
         rows = DenseRows(read_only(window.x), bias)
         squared_norms(rows, np.int64(0), np.int64(len(window.x)), part)
-        if not np.isfinite(part).all():
-            row = int(window.index[0] + np.argmin(np.isfinite(part)))
-            raise ValueError(
-                f"Row {row} of X holds NaN or infinity, or its squares overflow; every value must "
-                "be a finite number. Remove the row or mend its values."
-            )
+        check_norms(part, source.dtype, int(window.index[0]))
     rows = DenseRows(read_only(np.empty((0, d), source.dtype)), bias)
     examples = Examples(labels.astype(np.int32), np.ascontiguousarray(C, np.float64), norms)
-    return StreamedProblem(rows, examples, m, d + (bias != 0.0), reader, check_stop)
+    return StreamedProblem(rows, examples, m, d + (bias != 0.0), reader)
 
 
 def memory_needed(n: int, d: int, m: int, k: int, dtype: np.dtype) -> int:
@@ -135,7 +129,11 @@ class StreamedSDCA(SDCA):
         for window in self.problem.reader.read(plan[self.windows_done :]):
             self.rng = np.random.default_rng([*seeds, self.windows_done])
             self._enter(window)
-            self._work_on_window()
+            try:
+                self._work_on_window()
+            except BaseException:
+                self._see_the_whole()
+                raise
             self._leave()
             # The later windows see a better model: their average is one that does not jump about.
             if self.windows_done >= later:
@@ -143,6 +141,7 @@ class StreamedSDCA(SDCA):
             self.windows_done += 1
             if self.after_window is not None:
                 self.after_window(self)
+            raise_if_stopped()
         self.average = self.total / (len(plan) - later)
         self.windows_done = 0
         self.total[...] = 0.0
@@ -170,7 +169,15 @@ class StreamedSDCA(SDCA):
 
     def _leave(self) -> None:
         self._write_back()
+        self._see_the_whole()
+
+    def _see_the_whole(self) -> None:
         self.problem, self.duals, self.candidates = self.whole, self.all_duals, self.all_candidates
+        self.members = np.flatnonzero(self.whole.examples.C > 0.0)
+
+    def check_stop(self) -> None:
+        """Stop here only if nobody waits for a result: duals and weights are those of a window."""
+        raise_if_abandoned()
 
     def _take_duals(self) -> None:
         duals = self.all_duals
@@ -239,7 +246,7 @@ class StreamedSDCA(SDCA):
         facts, arrays = state.facts, state.arrays
         for name in ("dual", "n_passes", "windows_done", "last_check", "hope"):
             setattr(self, name, facts[name])
-        self.start_time = time.perf_counter() - facts["elapsed"]
+        self.clock = Clock(facts["elapsed"])
         self.seconds.update(facts["seconds"])
         self.history = [Check(**check) for check in facts["history"]]
         self.weights[...] = arrays["weights"]

@@ -79,9 +79,9 @@ def _walk(
         run = SDCA(walk.loss, scaled, options, duals)
         status = Status.SOLVED if run.is_solved_by_start() else None
         while status is None:
-            run.pause()
+            run.clock.pause()
             yield run
-            run.resume()
+            run.clock.resume()
             status = run.after_full_pass(run.end_full_pass())
         start = C, run.finish(status)
         yield start
@@ -99,6 +99,6 @@ def _full_pass(problem: Problem, runs: list[SDCA], order: Any) -> None:
     blocks = make_blocks(problem, block, slots)
     for start in range(0, order.size, slots * block):
         for run in runs:
-            run.resume()
+            run.clock.resume()
             run.step_on_blocks(blocks, order[start : start + slots * block], gather=run is runs[0])
-            run.pause()
+            run.clock.pause()
