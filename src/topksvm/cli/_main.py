@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from topksvm import __version__
 from topksvm._threads import n_threads
@@ -53,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(arguments)
         _check_environment()
-        options.run(options)
+        with _leaving_on_sigterm():
+            options.run(options)
         sys.stdout.flush()
     except UserError as error:
         print(f"topksvm: error: {error}", file=sys.stderr)
@@ -69,6 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"topksvm: error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+@contextmanager
+def _leaving_on_sigterm() -> Iterator[None]:
+    """Leave with an exception on SIGTERM, as on Ctrl-C, so that a fit can write its checkpoint."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_environment() -> None:

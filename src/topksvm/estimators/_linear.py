@@ -198,9 +198,9 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             Factors of `C` by example, at least 0.
         checkpoint : path, optional
-            A folder to which the state is written every minute and on Ctrl-C and SIGTERM, and from
-            which a fit of the same data with the same parameters goes on, to the same model. Rows
-            are then read by the piece.
+            A folder to which the state is written every minute and on Ctrl-C, and from which a fit
+            of the same data with the same parameters resumes, to the same model. Rows are then
+            read by the piece.
 
         Returns
         -------

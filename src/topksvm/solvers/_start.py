@@ -26,8 +26,14 @@ DTYPES = Duals(
 )
 
 
-def check_structure(duals: Any, n: int, m: int) -> None:
-    """Raise ValueError unless `duals` are those of `n` examples and `m` classes, safe to read."""
+NO_LABELS = np.empty(0, np.int32)
+
+
+def check_structure(duals: Any, n: int, m: int, labels: Any = NO_LABELS) -> None:
+    """Raise ValueError unless `duals` are those of `n` examples and `m` classes, safe to read.
+
+    If the `labels` are given, none may be a variable of the true class.
+    """
     if not isinstance(duals, tuple) or len(duals) != len(Duals._fields):
         raise ValueError(f"the duals are a {type(duals).__name__}, not what a solver returns")
     for name, array, dtype in zip(Duals._fields, duals, DTYPES, strict=True):
@@ -43,11 +49,11 @@ def check_structure(duals: Any, n: int, m: int) -> None:
         raise ValueError("the places of the duals are damaged")
     if (end[count > 0] > classes.size).any():
         raise ValueError("the duals are incomplete")
-    bad = int(find_bad(duals, m))
+    bad = int(find_bad(duals, m, labels))
     if bad >= 0:
         raise ValueError(
-            f"the duals of row {bad} are damaged: classes from 0 to {m - 1} are allowed, each "
-            "once, with finite values of at least 0"
+            f"the duals of row {bad} are damaged: wrong classes from 0 to {m - 1} are allowed, "
+            "each once, with finite values of at least 0"
         )
 
 
@@ -112,10 +118,12 @@ def _check_kind(warm: Any) -> None:
 
 
 @kernel
-def find_bad(duals, m):
+def find_bad(duals, m, labels):
     """Return the first example whose classes or values are not allowed, -1 if there is none."""
     seen = np.full(m, -1, np.int64)
     for i in range(duals.start.size):
+        if labels.size > 0:
+            seen[labels[i]] = i
         for p in range(duals.start[i], duals.start[i] + duals.count[i]):
             k, x = duals.classes[p], duals.values[p]
             if k < 0 or k >= m or not (0.0 <= x < np.inf) or seen[k] == i:

@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from topksvm._clock import Clock
 from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
 from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate, certificate_threads
-from topksvm.solvers._checkpoint import State
+from topksvm.solvers._checkpoint import (
+    CheckpointError,
+    State,
+    checked_arrays,
+    checked_numbers,
+)
 from topksvm.solvers._duals import Duals, with_room
 from topksvm.solvers._polish import Polish
 from topksvm.solvers._problem import Problem, check_norms, read_only
@@ -28,6 +33,7 @@ from topksvm.solvers._result import Check
 from topksvm.solvers._rows import DenseRows, squared_norms
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._sources import RowSource
+from topksvm.solvers._start import check_structure
 from topksvm.solvers._steps import Candidates, Examples
 from topksvm.solvers._windows import Window, WindowReader
 
@@ -242,19 +248,68 @@ class StreamedSDCA(SDCA):
         return State(facts, arrays)
 
     def restore(self, state: State) -> None:
-        """Go on from a state of the same problem."""
-        facts, arrays = state.facts, state.arrays
+        """Go on from a state of the same problem; complain about one that cannot be its own."""
+        kinds = {"n_passes": int, "windows_done": int, "last_check": int}
+        kinds |= {"dual": float, "hope": float, "elapsed": float}  # type: ignore[dict-item]
+        facts = checked_numbers(state, kinds)
+        n, shape, wanted = self.whole.n, self.weights.shape, self.all_candidates.classes.shape[1]
+        arrays = checked_arrays(
+            state,
+            {
+                "weights": (self.weights.dtype, shape),
+                "start": (np.int64, (n,)),
+                "count": (np.int32, (n,)),
+                "classes": (np.int32, (None,)),
+                "values": (np.float64, (None,)),
+                "candidates": (np.int32, (n, wanted)),
+                "idle": (np.bool_, (n,)),
+                "sums": (np.float64, (2,)),
+                "total": (np.float64, shape),
+            },
+        )
+        duals, candidates = self._restored_duals(arrays), arrays["candidates"]
+        if candidates.size and not 0 <= candidates.min() <= candidates.max() < self.whole.m:
+            raise CheckpointError("The checkpoint is damaged: candidates. Delete it to start anew.")
+        spent = state.facts.get("seconds")
+        names = list(spent) if isinstance(spent, dict) else []
+        seconds = checked_numbers(State(spent or {}, {}), dict.fromkeys(names, float))
+        self.history = _restored_history(state.facts.get("history"))
         for name in ("dual", "n_passes", "windows_done", "last_check", "hope"):
             setattr(self, name, facts[name])
         self.clock = Clock(facts["elapsed"])
-        self.seconds.update(facts["seconds"])
-        self.history = [Check(**check) for check in facts["history"]]
+        self.seconds.update(seconds)
         self.weights[...] = arrays["weights"]
-        used = arrays["classes"].size
-        log = np.empty(used + self.room, np.int32), np.empty(used + self.room)
-        log[0][:used], log[1][:used] = arrays["classes"], arrays["values"]
-        self.all_duals = Duals(arrays["start"], arrays["count"], *log, np.array([used]))
-        self.all_candidates = Candidates(arrays["candidates"], arrays["idle"])
+        self.all_duals, self.all_candidates = duals, Candidates(candidates, arrays["idle"])
         self.duals, self.candidates = self.all_duals, self.all_candidates
         self.sums[...] = arrays["sums"]
         self.total[...] = arrays["total"]
+
+    def _restored_duals(self, arrays: dict[str, NDArray[Any]]) -> Duals:
+        used = arrays["classes"].size
+        if arrays["values"].size != used:
+            raise CheckpointError("The checkpoint is damaged: values. Delete it to start anew.")
+        log = np.empty(used + self.room, np.int32), np.empty(used + self.room)
+        log[0][:used], log[1][:used] = arrays["classes"], arrays["values"]
+        duals = Duals(arrays["start"], arrays["count"], *log, np.array([used]))
+        try:
+            check_structure(duals, self.whole.n, self.whole.m, self.whole.examples.labels)
+        except ValueError as error:
+            raise CheckpointError(
+                f"The checkpoint is damaged: {error}. Delete it to start anew."
+            ) from None
+        return duals
+
+
+CHECKED = ("seconds", "primal", "dual", "gap")
+
+
+def _restored_history(checks: Any) -> list[Check]:
+    try:
+        return [
+            Check(int(check["epoch"]), *(float(check[name]) for name in CHECKED))
+            for check in checks
+        ]
+    except (TypeError, ValueError, KeyError, OverflowError):
+        raise CheckpointError(
+            "The checkpoint is damaged: history. Delete it to start anew."
+        ) from None
