@@ -146,7 +146,7 @@ def entropy_duals(h: list[fmpq], k: int) -> list[fmpq]:
 def entropy_point(h: list[fmpq], k: int) -> list[fmpq]:
     """Return the distribution over the wrong classes that is optimal, rounded but feasible."""
     clip = _clip(h, k) if k > 1 else max(h)
-    terms = [_rational(arb(min(v, clip) - max(h)).exp().mid()) for v in h]
+    terms = [_rational(arb(min(v, clip) - clip).exp().mid()) for v in h]
     return capped([v / total for v in terms], k) if (total := sum(terms, ZERO)) else terms
 
 
