@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from flint import arb, fmpq, fmpq_mat
+
 from exact.values import (
     ENTROPIES,
     ONE,
@@ -18,7 +20,6 @@ from exact.values import (
     smoothed_hinge,
     xlogx,
 )
-from flint import arb, fmpq, fmpq_mat
 
 
 def rational(value: float) -> fmpq:

@@ -7,13 +7,13 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from exact.arithmetic import ExactProblem, fmpq_float, rational, rational_matrix
-from exact.problems import Problem
-from exact.values import ENTROPIES
 from flint import fmpq, fmpq_mat
 from scipy.optimize import minimize_scalar
 
 import topksvm
+from exact.arithmetic import ExactProblem, fmpq_float, rational, rational_matrix
+from exact.problems import Problem
+from exact.values import ENTROPIES
 
 
 @dataclass

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from exact.judge import Refused, examine
 from exact.problems import DTYPES, FORMATS, LOSSES, Problem, make_problem
 

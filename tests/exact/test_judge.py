@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import cvxpy as cp
 import numpy as np
 import pytest
+from flint import fmpq
+
 from exact.arithmetic import ExactProblem, fmpq_float, rational, rational_matrix
 from exact.judge import judge, solve
 from exact.problems import HINGES, LOSSES, Problem, make_problem
 from exact.values import ZERO, entropy, hinge, is_feasible, make_feasible, project, smoothed_hinge
-from flint import fmpq
 
 KS = (1, 2, 4)
 

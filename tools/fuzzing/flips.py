@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
 from fuzzing.streamed_fit import data, fit, fit_and_kill, undisturbed
 from fuzzing.workers import run_trials
-
 from topksvm import TopKLinearSVC
 
 PER_MODEL = 200

@@ -15,9 +15,8 @@ import numpy as np
 
 sys.path.insert(0, __file__.rsplit("/", 2)[0])
 
-from fuzzing.objective import check, linear_objective, objective
-
 import topksvm
+from fuzzing.objective import check, linear_objective, objective
 from topksvm import TopKLinearSVC, TopKLinearSVCCV, TopKSVC
 
 HINGE, K, C, M = "topk_hinge_alpha", 2, 100.0, 8

@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 
 import numpy as np
+
 from fuzzing.streamed_fit import fit, fit_and_kill, undisturbed
 from fuzzing.workers import run_trials
 
