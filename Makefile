@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench docs links clean
+.PHONY: help setup demo test lint format bench fuzz docs links clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -54,6 +54,11 @@ bench: $(VENV)/.bench-installed ## measure the speed on this machine, beside tha
 	$(BIN)/python -m benchmarks --quick --out bench/quick
 	$(BIN)/topksvm bench projections --out bench
 	$(BIN)/topksvm bench solver
+
+# Two processes for ten minutes; make fuzz SECONDS=60 is shorter.
+fuzz: SECONDS := 600
+fuzz: setup ## look for wrong certificates and lost work at random, for SECONDS=600
+	OMP_NUM_THREADS=1 TOPKSVM_NUM_THREADS=1 $(BIN)/python tools/fuzz.py --seconds $(SECONDS)
 
 # Every warning is an error, and so is a reference that leads nowhere.
 docs: $(VENV)/.docs-installed ## build the site: docs/_build/html

@@ -1,0 +1,1 @@
+"""The kinds of trials of tools/fuzz.py; each has ``run(seed, end, jobs, tell)``."""
