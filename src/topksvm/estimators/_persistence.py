@@ -1,7 +1,7 @@
 """Models in files: arrays as safetensors, the rest as JSON beside them in the same file.
 
-Nothing in such a file is code, so loading one from a stranger is safe, unlike a pickle. A SHA-256 of
-all that the file holds is in it as well, so a damaged file is found out. The checksum is no
+Nothing in such a file is code, so loading one from a stranger is safe, unlike a pickle. A SHA-256
+of all that the file holds is in it as well, so a damaged file is found out. The checksum is no
 signature: who changes a file on purpose can write a new one. So what is loaded is checked, too.
 """
 
@@ -89,7 +89,7 @@ def load_model(kind: type[E], path: Any) -> E:
 
 
 def checksum(header: str, tensors: dict[str, Array]) -> str:
-    """Return the SHA-256 of the format, the header, and the tensors with names, types and shapes."""
+    """Return the SHA-256 of the format, the header, and the tensors with all that they are."""
     digest = hashlib.sha256()
 
     def add(part: bytes | memoryview) -> None:
@@ -165,7 +165,9 @@ def _get_history(lines: Any) -> list[dict[str, Any]]:
             if not isinstance(value, bool):
                 _finite(name, value)
         _count("epoch", line["epoch"])
-        seconds, primal, dual, _ = (_finite(n, line[n]) for n in ("seconds", "primal", "dual", "gap"))
+        seconds, primal, dual, _ = (
+            _finite(n, line[n]) for n in ("seconds", "primal", "dual", "gap")
+        )
         _check_bounds(primal, dual, _finite("rounding", line.get("rounding", 0.0)))
         if seconds < 0.0:
             raise ValueError(f"a time of {seconds!r} seconds in the history")
