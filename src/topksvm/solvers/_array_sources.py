@@ -11,8 +11,9 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from dataclasses import dataclass
+from io import FileIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,12 +61,12 @@ class FileSource(ArraySource):
 
     def __init__(self, array: Any, name: str, owner: np.memmap) -> None:
         super().__init__(array, name)
-        self.path = Path(str(owner.filename))
+        self.path = str(owner.filename)
         self.begin = _offset_in_file(array, owner)
         self.row_bytes = self.shape[1] * self.stored.itemsize
         # The time of a file changes late, or never, when it is written through a map.
         self.is_timed = owner.mode == "r"
-        with self.path.open("rb", buffering=0) as file:
+        with FileIO(self.path) as file:
             self.seen = _identify(file, self.is_timed)
         self._compare(array, owner)
         self.array = None
@@ -86,7 +87,7 @@ class FileSource(ArraySource):
             file.seek(self.begin + start * self.row_bytes)
             rest = out.reshape(-1).view(np.uint8).data
             while len(rest):
-                count = file.readinto(rest)  # type: ignore[attr-defined]
+                count = file.readinto(rest)
                 if not count:
                     break
                 rest = rest[count:]
@@ -95,16 +96,16 @@ class FileSource(ArraySource):
             raise changed(self.name, f"it ends {len(rest)} bytes too early")
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
+    def _opened(self) -> Iterator[FileIO]:
         try:
-            with self.path.open("rb", buffering=0) as file:
+            with FileIO(self.path) as file:
                 yield file
         except FileNotFoundError as error:
             raise changed(self.name, "it was removed") from error
         except OSError as error:
             raise ValueError(f"cannot read {self.name}: {error.strerror}.") from error
 
-    def _check(self, file: IO[bytes]) -> None:
+    def _check(self, file: FileIO) -> None:
         now = _identify(file, self.is_timed)
         if now != self.seen:
             raise changed(self.name, _difference(self.seen, now))
@@ -169,7 +170,8 @@ def changed(name: str, what: str) -> ValueError:
     )
 
 
-class Identity(NamedTuple):
+@dataclass(frozen=True)
+class Identity:
     """By which a file is recognised."""
 
     device: int
@@ -178,7 +180,7 @@ class Identity(NamedTuple):
     modified: int
 
 
-def _identify(file: IO[bytes], is_timed: bool) -> Identity:
+def _identify(file: FileIO, is_timed: bool) -> Identity:
     found = os.fstat(file.fileno())
     modified = found.st_mtime_ns if is_timed else 0
     return Identity(found.st_dev, found.st_ino, found.st_size, modified)

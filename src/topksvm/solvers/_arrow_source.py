@@ -7,8 +7,9 @@ values of one row would become those of the next.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True)
+class Group:
     """Rows that are read in one go, and the name of their file."""
 
     fragment: Any
@@ -72,7 +74,7 @@ class ArrowSource:
         """Write the values of a column to `out`, one row or one number for each entry."""
         done = 0
         for chunk in column.chunks:
-            now = place._replace(row=place.row + done)
+            now = replace(place, row=place.row + done)
             values = self._values(chunk, now) if self.has_lists else _numbers(chunk, now)
             rows = slice(done, done + len(chunk))
             np.copyto(out[rows], values.reshape(out[rows].shape), casting="unsafe")
@@ -108,7 +110,8 @@ class ArrowSource:
             raise ValueError(f"cannot read {group.file}: {error}") from error
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     """Where rows come from: a file, and the number of the first of them in X."""
 
     file: str
