@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,27 @@ def match(y_true: ArrayLike, scores: Numbers, labels: ArrayLike | None) -> tuple
             "what is missing, with its column of scores, or leave these examples out."
         )
     return columns, len(known)
+
+
+def check_known_kinds(name: str, y: list[Any], classes: list[Any]) -> None:
+    """Complain about labels of a type that no class has, such as tuples where those are numbers.
+
+    A label that was not there in training is an error of the model. One that could not have been
+    there is an error of the caller.
+    """
+    known = {_kind(label) for label in classes}
+    for i, label in enumerate(y):
+        if _kind(label) not in known:
+            raise ValueError(
+                f"{name} contains {label!r} of type {type(label).__name__} (entry {i}), but the "
+                f"classes of the model are {some(classes)}; labels must be of the same type."
+            )
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, Number):
+        return "number"
+    return "string" if isinstance(label, str) else type(label).__name__
 
 
 def find_columns(y: list[Any], labels: list[Any]) -> Indices:
@@ -163,9 +184,6 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64]:
             f"sample_weight contains {weights[bad[0]]} (entry {bad[0]}); weights must be finite "
             "and at least 0."
         )
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for all examples; at least one must be positive.")
-    weights /= weights.max()  # So that their sum cannot overflow.
     return weights
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -12,12 +13,13 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from topksvm._scores_and_labels import (
     UNKNOWN,
+    check_items,
     check_k,
+    check_known_kinds,
     check_labels,
     check_nan,
     check_scores,
     check_weights,
-    check_y,
     find_columns,
     match,
 )
@@ -254,8 +256,13 @@ class TopKScorer:
                 f"{len(classes)} classes; one score per class is required. An SVC, for example, "
                 "must be fitted with decision_function_shape='ovr'."
             )
-        columns = find_columns(check_y(y, scores), classes)
-        return float(_accuracies(scores, columns, len(classes), [self.k], sample_weight)[0])
+        if self.k > len(classes):
+            raise ValueError(
+                f"k = {self.k} but there are {len(classes)} classes; k must be between 1 and "
+                f"{len(classes)}. Choose a smaller k."
+            )
+        tally = tally_blocks([scores], len(scores), y, classes, sample_weight)
+        return float(tally.accuracies([self.k])[0])
 
     def __repr__(self) -> str:
         return f"topk_scorer({self.k})"
@@ -320,19 +327,91 @@ def _accuracies(
     if not ks:
         raise ValueError("ks is empty; at least one k is required, for example ks=(1, 5).")
     weights = None if sample_weight is None else check_weights(sample_weight, len(columns))
-    ranks = _rank(scores, columns, n_classes)
-    at_most = np.cumsum(np.bincount(ranks, weights, minlength=n_classes + 2))
-    return np.asarray(at_most[ks] / at_most[-1], dtype=np.float64)
+    return Tally.of_ranks(_rank(scores, columns, n_classes), weights, n_classes).accuracies(ks)
 
 
-def _rank(scores: Numbers, columns: Indices, n_classes: int) -> Indices:
-    """Return the ranks of `columns` in the rows, ``n_classes + 1`` for those `UNKNOWN`."""
+@dataclass(frozen=True)
+class Tally:
+    """The weight of the examples of each rank, from 0 to ``n_classes + 1``, in units of `unit`."""
+
+    by_rank: NDArray[Any]
+    unit: float = 1.0
+
+    @staticmethod
+    def of_ranks(ranks: Indices, weights: NDArray[np.float64] | None, n_classes: int) -> Tally:
+        """Count the ranks, each with its weight."""
+        if weights is None:
+            return Tally(np.bincount(ranks, minlength=n_classes + 2))
+        unit = float(weights.max(initial=0.0)) or 1.0  # So that no sum can overflow.
+        return Tally(np.bincount(ranks, weights / unit, minlength=n_classes + 2), unit)
+
+    def __add__(self, other: Tally) -> Tally:
+        unit = max(self.unit, other.unit)
+        a, b = (tally.by_rank * (tally.unit / unit) for tally in (self, other))
+        return Tally(a + b, unit)
+
+    def accuracies(self, ks: list[int]) -> NDArray[np.float64]:
+        """Return the share of the examples of rank k at most, for each of `ks`."""
+        at_most = np.cumsum(self.by_rank)
+        if at_most[-1] == 0:
+            raise ValueError("sample_weight is 0 for all examples; at least one must be positive.")
+        return np.asarray(at_most[ks] / at_most[-1], dtype=np.float64)
+
+
+def tally_blocks(
+    blocks: Iterable[Numbers], n: int, y: ArrayLike, classes: ArrayLike, sample_weight: Any
+) -> Tally:
+    """Return how often which rank occurs among the true labels `y` of `n` examples.
+
+    This is what `score_topk` is made of for arrays, streams and the parts of a dask collection:
+    labels that are not among the `classes` of the model count as errors, and those that cannot be
+    labels of it, bad weights and wrong lengths are refused before the first block is asked for.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray of shape (n_block, n_classes)
+        The scores of the examples, in order.
+    n : int
+        The number of examples.
+    y : array-like of shape (n,)
+        Their labels.
+    classes : array-like of shape (n_classes,)
+        The labels of the columns of scores.
+    sample_weight : array-like of shape (n,), optional
+        Weights, at least 0.
+    """
+    labels, _ = check_items("y", y)
+    if not labels:
+        raise ValueError("y is empty; at least one example is required.")
+    if len(labels) != n:
+        raise ValueError(
+            f"y has {len(labels)} labels but X has {n} rows; one for each is required."
+        )
+    known = check_labels("classes_", classes)
+    check_known_kinds("y", labels, known)
+    columns = find_columns(labels, known)
+    weights = None if sample_weight is None else check_weights(sample_weight, n)
+    ranks, start = np.empty(n, dtype=np.intp), 0
+    for scores in blocks:
+        stop = start + len(scores)
+        ranks[start:stop] = _rank(scores, columns[start:stop], len(known), start)
+        start = stop
+    if start != n:
+        raise RuntimeError(f"{start} rows of scores for {n} examples; please report this bug.")
+    return Tally.of_ranks(ranks, weights, len(known))
+
+
+def _rank(scores: Numbers, columns: Indices, n_classes: int, first: int = 0) -> Indices:
+    """Return the ranks of `columns` in the rows, ``n_classes + 1`` for those `UNKNOWN`.
+
+    The rows are counted from `first` on in what errors say.
+    """
     ranks = np.empty(len(columns), dtype=np.intp)
     step = max(1, BLOCK_ENTRIES // n_classes)
     for start in range(0, len(columns), step):
         rows = slice(start, start + step)
         block = scores[rows]
-        check_nan(block, start)
+        check_nan(block, first + start)
         if block.ndim == 1:
             block = np.stack((-block, block), axis=1)
         true_scores = np.take_along_axis(block, columns[rows, np.newaxis], axis=1)

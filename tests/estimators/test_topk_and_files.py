@@ -143,8 +143,8 @@ class Bomb:
         return exec, ("raise SystemExit('code was run')",)
 
 
-def rewritten(path, change=None, tensors=None, metadata=None):
-    """Write the model file again, with something changed in its header."""
+def rewritten(path, change=None, tensors=None, metadata=None, is_signed=True):
+    """Write the model file again, with something changed in it, and a checksum that fits."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as stream:
@@ -153,7 +153,22 @@ def rewritten(path, change=None, tensors=None, metadata=None):
     if change is not None:
         change(header)
     new = {**old, "header": json.dumps(header), **(metadata or {})}
-    save_file({**load_file(path), **(tensors or {})}, path, metadata=new)
+    tensors = {**load_file(path), **(tensors or {})}
+    if is_signed:
+        new["sha256"] = _persistence.checksum(new["header"], tensors)
+    save_file(tensors, path, metadata=new)
+
+
+def header_with(**changes):
+    return lambda path: rewritten(path, lambda header: header.update(changes))
+
+
+def certificate_with(**changes):
+    return lambda path: rewritten(path, lambda header: header["certificate"].update(changes))
+
+
+def line_with(**changes):
+    return lambda path: rewritten(path, lambda header: header["history"][-1].update(changes))
 
 
 def truncate(path, share):
@@ -190,11 +205,44 @@ DAMAGE = {
     "parameter": lambda path: rewritten(path, lambda h: h["parameters"].update(C=-1)),
     "parameters": lambda path: rewritten(path, lambda h: h.update(parameters=[1])),
     "class_weight": lambda path: rewritten(path, lambda h: h["parameters"].update(class_weight={})),
+    "k of 0": lambda path: rewritten(path, lambda h: h["parameters"].update(k=0)),
+    "k too large": lambda path: rewritten(path, lambda h: h["parameters"].update(k=M)),
     "names": lambda path: rewritten(path, lambda h: h.update(feature_names=["a"])),
     "names of int": lambda path: rewritten(path, lambda h: h.update(feature_names=[1] * 12)),
-    "certificate": lambda path: rewritten(path, lambda h: h.update(certificate=[1.0])),
-    "history": lambda path: rewritten(path, lambda h: h.update(history=7)),
-    "n_iter": lambda path: rewritten(path, lambda h: h.update(n_iter="many")),
+    "certificate": header_with(certificate=[1.0]),
+    "certificate of one": header_with(certificate={"primal": 1.0}),
+    "certificate with more": certificate_with(evil=1.0),
+    "primal NaN": certificate_with(primal=float("nan")),
+    "primal infinite": certificate_with(primal=float("inf")),
+    "primal negative": certificate_with(primal=-1.0, dual=-2.0),
+    "primal of text": certificate_with(primal="1.0"),
+    "primal of bool": certificate_with(primal=True, dual=0.0),
+    "primal too large": certificate_with(primal=10**400),
+    "dual NaN": certificate_with(dual=float("nan")),
+    "dual infinite": certificate_with(dual=-float("inf")),
+    "dual above primal": certificate_with(primal=1.0, dual=1.0 + 1e-6),
+    "dual None": certificate_with(dual=None),
+    "history": header_with(history=7),
+    "history of text": header_with(history=["abc"]),
+    "history of pairs": header_with(history=[[["epoch", 1]]]),
+    "history without gap": header_with(history=[{"epoch": 1, "seconds": 0.1, "primal": 1.0}]),
+    "history NaN": line_with(gap=float("nan")),
+    "history dual": line_with(primal=1.0, dual=2.0),
+    "history epoch": line_with(epoch=-1),
+    "history seconds": line_with(seconds=-1.0),
+    "history text": line_with(seconds="soon"),
+    "n_iter": header_with(n_iter="many"),
+    "n_iter infinite": header_with(n_iter=float("inf")),
+    "n_iter NaN": header_with(n_iter=float("nan")),
+    "n_iter negative": header_with(n_iter=-1),
+    "n_iter fraction": header_with(n_iter=1.5),
+    "n_iter bool": header_with(n_iter=True),
+    "other weights": lambda path: rewritten(
+        path, tensors={"coef": np.ones((6, 12))}, is_signed=False
+    ),
+    "other header": lambda path: rewritten(path, lambda h: h.update(n_iter=3), is_signed=False),
+    "no checksum": lambda path: rewritten(path, metadata={"sha256": ""}, is_signed=False),
+    "old format": lambda path: rewritten(path, metadata={"format": "topksvm-linear-1"}),
 }
 
 
@@ -207,6 +255,56 @@ def test_bad_files(fitted, damage, tmp_path):
         TopKLinearSVC.load(path)
     assert type(info.value) is ValueError
     assert str(path) in str(info.value)
+
+
+def everything(model):
+    """Return all that a file holds, in a form in which equal means equal to the bit."""
+    arrays = [getattr(model, name) for name in ("coef_", "intercept_", "classes_")]
+    facts = [model.get_params(), model.certificate_, model.history_, model.n_iter_]
+    return repr(facts), [(a.dtype, a.shape, a.tobytes()) for a in arrays]
+
+
+@pytest.mark.parametrize("labels", [np.arange(M), np.array(list("abcdef"))], ids=["int", "str"])
+def test_no_flipped_bit_changes_a_model(labels, tmp_path):
+    X, y = problem()
+    model = TopKLinearSVC(2, C=0.1, random_state=0).fit(X, labels[y])
+    path = tmp_path / "model"
+    model.save(path)
+    right, content = everything(TopKLinearSVC.load(path)), path.read_bytes()
+    rng = np.random.default_rng(0)
+    errors = []
+    for bit in rng.choice(8 * len(content), 1500, replace=False).tolist():
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            found = everything(TopKLinearSVC.load(path))
+        except ValueError as error:
+            errors.append(error)
+        else:
+            assert found == right, f"bit {bit}"
+    assert len(errors) >= 1490
+    assert {type(error) for error in errors} == {ValueError}
+    assert all(str(path) in str(error) for error in errors)
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(fitted, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted[0]))
+    path = tmp_path / "model"
+    for change in ({"k": M}, {"C": -1.0}):
+        with pytest.raises(ValueError, match=r"cannot be saved.*train it again"):
+            pickle.loads(pickle.dumps(model)).set_params(**change).save(path)
+    model.coef_ = np.full_like(model.coef_, np.nan)
+    with pytest.raises(ValueError, match=r"cannot be saved.*not finite"):
+        model.save(path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_k_of_a_loss_without_k(tmp_path):
+    X, y = problem(classes=2)
+    model = TopKLinearSVC(loss="softmax", C=0.1).fit(X, y)
+    model.save(tmp_path / "model")
+    assert everything(TopKLinearSVC.load(tmp_path / "model")) == everything(model)
 
 
 def test_missing_file(tmp_path):

@@ -18,7 +18,7 @@ from topksvm.distributed._parts import (
     whole_rows,
 )
 from topksvm.estimators import TopKLinearSVC
-from topksvm.metrics import topk_ranks
+from topksvm.metrics import Tally
 
 Array = NDArray[Any]
 
@@ -110,6 +110,9 @@ class LazyPredictions(TopKLinearSVC):
     def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose true label is among the `k` best.
 
+        Ties count against the true label, and so do labels that were not there in training. Labels
+        of a type that no class has are refused.
+
         Parameters
         ----------
         X : dask array, dask dataframe, array-like or CSR matrix of shape (n_samples, n_features)
@@ -119,7 +122,7 @@ class LazyPredictions(TopKLinearSVC):
         k : int, optional
             How many guesses; by default the `k` that the model was trained for.
         sample_weight : array or dask array of shape (n_samples,), optional
-            The weights of the rows.
+            The weights of the rows, finite and at least 0.
 
         Returns
         -------
@@ -138,11 +141,13 @@ class LazyPredictions(TopKLinearSVC):
         if sample_weight is not None:
             weights = parts_of_column(sample_weight, X, len(rows), "sample_weight")
         dask = import_dask()
-        model, count = dask.delayed(self._for_blocks(), traverse=False), dask.delayed(_count)
-        counts = zip(rows, labels, weights, strict=True)
-        sums = dask.compute(*(count(model, *part, number) for part in counts))
-        hits, total = np.sum(sums, axis=0)
-        return float(hits / total)
+        model, tally = dask.delayed(self._for_blocks(), traverse=False), dask.delayed(_tally)
+        parts = enumerate(zip(rows, labels, weights, strict=True))
+        tallies = dask.compute(*(tally(i, model, *part) for i, part in parts))
+        filled = [tally for tally in tallies if tally is not None]
+        if not filled:
+            raise ValueError("X has no rows; at least one is required.")
+        return float(sum(filled[1:], filled[0]).accuracies([number])[0])
 
     def _map(
         self, name: str, X: Any, method: Any, width: int | None, dtype: Any, **options: Any
@@ -183,23 +188,28 @@ def _is_lazy(X: Any) -> bool:
 
 
 @on_one_thread
-def _apply(rows: Any, method: Any, model: TopKLinearSVC, options: dict[str, Any]) -> Any:
-    return method(model, rows, **options)
+def _apply(
+    rows: Any, method: Any, model: TopKLinearSVC, options: dict[str, Any], block_info: Any = None
+) -> Any:
+    try:
+        return method(model, rows, **options)
+    except ValueError as error:
+        number = block_info[0]["chunk-location"][0] if block_info else "?"
+        raise ValueError(f"Block {number} of X (counted from 0): {error}") from error
 
 
 @on_one_thread
-def _count(model: TopKLinearSVC, rows: Any, y: Any, weights: Any, k: int) -> tuple[float, float]:
-    """Return the weight of the rows whose label is among the `k` best, and that of all."""
-    if rows.shape[0] == 0:
-        return 0.0, 0.0
+def _tally(number: int, model: TopKLinearSVC, rows: Any, y: Any, weights: Any) -> Tally | None:
+    """Return how often the true label has which rank, None for a part without rows."""
     rows, y = getattr(rows, "values", rows), np.asarray(y)
-    if rows.shape[0] != y.size:
-        raise ValueError(
-            f"A chunk of X has {rows.shape[0]} rows but that of y has {y.size}; they must match."
-        )
-    weights = np.ones(y.size) if weights is None else np.asarray(weights, dtype=np.float64)
-    hits = topk_ranks(y, model.decision_function(rows), labels=model.classes_) <= k
-    return float(weights @ hits), float(weights.sum())
+    if weights is not None:
+        weights = np.asarray(weights)
+    if rows.shape[0] == 0 and y.size == 0:
+        return None
+    try:
+        return model._tally(rows, y, weights)
+    except ValueError as error:
+        raise ValueError(f"Part {number} of the data (counted from 0): {error}") from error
 
 
 def _best_labels(model: TopKLinearSVC, rows: Any, k: int) -> Any:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from topksvm._threads import n_threads
 from topksvm.estimators._topk_mixin import TopKMixin
-from topksvm.metrics import topk_ranks
+from topksvm.solvers._array_sources import file_of, is_real
 from topksvm.solvers._sources import is_out_of_core, open_source
 from topksvm.solvers._windows import WindowReader
 
@@ -27,17 +29,63 @@ Array = NDArray[Any]
 BLOCK_BYTES = 1 << 28
 """Memory for the rows and scores of a block when rows are read by the piece."""
 
+UNKNOWN_LIMIT = 1 << 32
+"""Bytes above which a memory map is read by the piece where the memory is not known: 4 GiB."""
+
 
 def is_streamed(X: Any, memory_limit: int | None = None) -> bool:
     """Return whether `X` is to be read by the piece: not in memory, and too large for it."""
     if not isinstance(X, np.memmap) or X.ndim != 2:
         return is_out_of_core(X)
-    limit = _physical_memory() // 2 if memory_limit is None else memory_limit
-    return is_out_of_core(X) or X.nbytes > limit
+    if memory_limit is None:
+        memory = _physical_memory()
+        memory_limit = UNKNOWN_LIMIT if memory is None else memory // 2
+    return is_out_of_core(X) or X.nbytes > memory_limit
 
 
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _is_mapped(X: Any) -> bool:
+    """Return whether `X` is a table of floats in a file, which can be read without the map."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and is_real(X.dtype) and file_of(X) is not None
+
+
+def _physical_memory() -> int | None:
+    """Return the memory of the machine in bytes, or None where the system does not say."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, others lack a name.
+        return None
+    return memory if memory > 0 else None
+
+
+def check_finite_rows(X: Any, first: int = 0) -> None:
+    """Complain about NaN and infinity in rows, the first of which is number `first` of all."""
+    if get_config()["assume_finite"]:
+        return
+    try:
+        assert_all_finite(X)
+    except ValueError as error:
+        bad = np.flatnonzero(~np.isfinite(X.data if sp.issparse(X) else X).ravel())[0]
+        row = (
+            np.searchsorted(X.indptr, bad, side="right") - 1
+            if sp.issparse(X)
+            else bad // X.shape[1]
+        )
+        raise ValueError(
+            f"Input X contains NaN or infinity (inf), in row {first + int(row)}; every value must "
+            "be a finite number. Remove the row or correct it."
+        ) from error
+
+
+def check_finite_scores(scores: Array, first: int = 0) -> None:
+    """Complain about scores that are too large for their type, as their order is lost."""
+    is_finite = np.isfinite(scores).all(axis=1)
+    if is_finite.all():
+        return
+    row = np.argmin(is_finite)
+    raise ValueError(
+        f"The scores of row {first + int(row)} of X are too large for {scores.dtype}. Scale the "
+        "row as those of the training were, or remove it."
+    )
 
 
 class ScoringClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
@@ -72,7 +120,7 @@ class ScoringClassifier(TopKMixin, ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
             The labels.
         """
-        best = [scores.argmax(axis=1) for scores in self._score_blocks(X)]
+        best = [scores.argmax(axis=1) for scores in self._score_blocks(X)[1]]
         return self.classes_[np.concatenate(best)]
 
 
@@ -88,9 +136,16 @@ class LinearClassifier(ScoringClassifier):
         return tags
 
     def _scores(self, X: Any) -> Array:
+        _, blocks = self._score_blocks(X)
+        scores = list(blocks)
+        return scores[0] if len(scores) == 1 else np.concatenate(scores)
+
+    def _score_blocks(self, X: Any) -> tuple[int, Iterable[Array]]:
         check_is_fitted(self)
-        if is_streamed(X):
-            return np.concatenate(list(self._score_blocks(X)))
+        if is_streamed(X) or _is_mapped(X):
+            source = open_source(X)
+            self._check_features(source)
+            return source.shape[0], self._scores_of_source(source)
         X = validate_data(
             self,
             X,
@@ -98,58 +153,34 @@ class LinearClassifier(ScoringClassifier):
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             accept_large_sparse=True,
+            ensure_all_finite=False,
         )
-        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+        return X.shape[0], [self._scores_of_rows(X, 0)]
 
-    def _score_blocks(self, X: Any) -> Iterator[Array]:
-        if not is_streamed(X):
-            yield self._scores(X)
-            return
-        check_is_fitted(self)
-        source = open_source(X)
-        d = source.shape[1]
-        if d != self.n_features_in_:
-            raise ValueError(
-                f"X has {d} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+    def _check_features(self, source: Any) -> None:
+        """Let scikit-learn compare the number of features, and their names if there are any."""
+        names = getattr(source, "names", None) if hasattr(self, "feature_names_in_") else None
+        rows: Any = np.empty((0, source.shape[1]))
+        if names is not None:
+            rows = import_module("pyarrow").table(dict.fromkeys(names, rows[:, 0]))
+        validate_data(self, rows, reset=False, skip_check_array=True)
+
+    def _scores_of_source(self, source: Any) -> Iterator[Array]:
         # Rows and scores of a block together stay within this.
-        reader = WindowReader(source, max(1, BLOCK_BYTES // (8 * (d + self.classes_.size))))
+        n_bytes = 8 * (source.shape[1] + self.classes_.size)
+        reader = WindowReader(source, max(1, BLOCK_BYTES // n_bytes))
         for window in reader.read(reader.plan(None)):
-            yield window.x @ self.coef_.T + self.intercept_
+            yield self._scores_of_rows(window.x, int(window.index[0]))
 
-    def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose true label is among the `k` best.
-
-        Ties count against the true label, and so do labels that were not there in training.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows. Those that do not fit in memory are read and scored by the piece.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        k : int, optional
-            How many guesses; by default the `k` that the model was trained for.
-        sample_weight : array-like of shape (n_samples,), optional
-            The weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-            Between 0 and 1.
-        """
-        if not is_streamed(X):
-            return super().score_topk(X, y, k, sample_weight)
-        number, y = self._number_of_guesses(k), column_or_1d(y)
-        ranks, start = [], 0
-        for scores in self._score_blocks(X):
-            stop = start + len(scores)
-            ranks.append(topk_ranks(y[start:stop], scores, labels=self.classes_))
-            start = stop
-        if start != len(y):
-            raise ValueError(f"X has {start} rows but y has {len(y)} labels; one for each.")
-        return float(np.average(np.concatenate(ranks) <= number, weights=sample_weight))
+    def _scores_of_rows(self, X: Any, first: int) -> Array:
+        """Return the scores of rows in memory, the first of which is number `first` of all."""
+        check_finite_rows(X, first)
+        # What overflows is an error below, which says more than a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True))
+            scores = scores + self.intercept_
+        check_finite_scores(scores, first)
+        return scores
 
 
 class TopKClassifier(ScoringClassifier):

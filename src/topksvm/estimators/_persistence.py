@@ -1,11 +1,16 @@
 """Models in files: arrays as safetensors, the rest as JSON beside them in the same file.
 
-Nothing in such a file is code, so loading one from a stranger is safe, unlike a pickle.
+Nothing in such a file is code, so loading one from a stranger is safe, unlike a pickle. A SHA-256
+of all that the file holds is in it as well, so a damaged file is found out. The checksum is no
+signature: who changes a file on purpose can write a new one. So what is loaded is checked, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,12 +19,16 @@ from numpy.typing import NDArray
 
 from topksvm import __version__
 from topksvm._files import replacing
+from topksvm.losses import LOSSES
 from topksvm.solvers import Certificate
 
 Array = NDArray[Any]
 E = TypeVar("E")
 
-FORMAT = "topksvm-linear-1"
+FORMAT = "topksvm-linear-2"
+
+SLACK = 1e-9
+"""How far a dual may lie above the primal, relatively: the rounding that a solver accepts."""
 
 
 def save_model(model: Any, path: Any) -> None:
@@ -27,7 +36,7 @@ def save_model(model: Any, path: Any) -> None:
     save_file = _import_safetensors().numpy.save_file
     header = {
         "parameters": {k: _plain(k, v) for k, v in model.get_params(deep=False).items()},
-        "certificate": [float(model.certificate_.primal), float(model.certificate_.dual)],
+        "certificate": {k: float(v) for k, v in asdict(model.certificate_).items()},
         "history": model.history_,
         "n_iter": int(model.n_iter_),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
@@ -35,12 +44,18 @@ def save_model(model: Any, path: Any) -> None:
     }
     tensors = {"coef": model.coef_, "intercept": model.intercept_}
     _put_classes(model.classes_, header, tensors)
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    text = json.dumps(header)
+    try:
+        _build(type(model), json.loads(text), tensors)
+    except Exception as error:
+        raise ValueError(
+            f"The model cannot be saved, as no file with it could be loaded: {error}. Set its "
+            "parameters and attributes as fit left them, or train it again."
+        ) from error
+    metadata = {"format": FORMAT, "header": text, "sha256": checksum(text, tensors)}
     with replacing(Path(path)) as temporary:
-        save_file(
-            {name: np.ascontiguousarray(t) for name, t in tensors.items()},
-            temporary,
-            metadata={"format": FORMAT, "header": json.dumps(header)},
-        )
+        save_file(tensors, temporary, metadata=metadata)
 
 
 def load_model(kind: type[E], path: Any) -> E:
@@ -53,7 +68,7 @@ def load_model(kind: type[E], path: Any) -> E:
         with safetensors.safe_open(where, framework="numpy") as stream:
             metadata = stream.metadata() or {}
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, TypeError, ValueError) as error:
+    except Exception as error:
         raise ValueError(
             f"{where} is damaged or no safetensors file ({error}); use another copy of it."
         ) from error
@@ -62,12 +77,32 @@ def load_model(kind: type[E], path: Any) -> E:
             f"{where} is no model that this version of topksvm can load: its format is "
             f"{metadata.get('format')!r}, expected {FORMAT!r}. Write one with {kind.__name__}.save."
         )
+    # A file can be wrong in any way, so any error is one about the file.
     try:
+        if metadata["sha256"] != checksum(metadata["header"], tensors):
+            raise ValueError("its checksum does not fit its content")
         return _build(kind, json.loads(metadata["header"]), tensors)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except Exception as error:
         raise ValueError(
             f"{where} is damaged ({type(error).__name__}: {error}); use another copy of it."
         ) from error
+
+
+def checksum(header: str, tensors: dict[str, Array]) -> str:
+    """Return the SHA-256 of the format, the header, and the tensors with all that they are."""
+    digest = hashlib.sha256()
+
+    def add(part: bytes | memoryview) -> None:
+        # With its length before it, so that no byte can move from one part to the next.
+        digest.update(memoryview(part).nbytes.to_bytes(8, "little"))
+        digest.update(part)
+
+    add(FORMAT.encode())
+    add(header.encode())
+    for name, tensor in sorted(tensors.items()):
+        add(json.dumps([name, tensor.dtype.str, tensor.shape]).encode())
+        add(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _import_safetensors() -> Any:
@@ -95,11 +130,60 @@ def _build(kind: type[E], header: dict[str, Any], tensors: dict[str, Array]) -> 
         if len(names) != model.n_features_in_:
             raise ValueError(f"{len(names)} names for {model.n_features_in_} features")
         model.feature_names_in_ = np.array(names, dtype=object)
-    primal, dual = header["certificate"]
-    model.certificate_ = Certificate(float(primal), float(dual))
-    model.history_ = [dict(check) for check in header["history"]]
-    model.n_iter_ = int(header["n_iter"])
+    _check_k(model.loss, model.k, model.classes_.size)
+    model.certificate_ = _get_certificate(header["certificate"])
+    model.history_ = _get_history(header["history"])
+    model.n_iter_ = _count("n_iter", header["n_iter"])
     return cast(E, model)
+
+
+def _check_k(loss: str, k: int, m: int) -> None:
+    if "k" in cast(Any, LOSSES[loss])._fields and not 1 <= k < m:
+        raise ValueError(f"k = {k} for {m} classes; it must be between 1 and {m - 1}")
+
+
+def _get_certificate(values: dict[str, Any]) -> Certificate:
+    numbers = {name: _finite(name, value) for name, value in values.items()}
+    certificate = Certificate(**numbers)
+    _check_bounds(certificate.primal, certificate.dual, numbers.get("rounding", 0.0))
+    return certificate
+
+
+def _check_bounds(primal: float, dual: float, rounding: float = 0.0) -> None:
+    if primal < 0.0 or rounding < 0.0:
+        raise ValueError(f"a primal of {primal!r} or a rounding of {rounding!r}, below 0")
+    if dual - primal > SLACK * max(abs(primal), abs(dual)) + rounding:
+        raise ValueError(f"a dual of {dual!r} above the primal of {primal!r}")
+
+
+def _get_history(lines: Any) -> list[dict[str, Any]]:
+    """Return the history if its lines have numbers that can be those of certificates."""
+    if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
+        raise ValueError("a history that is no list of lines")
+    for line in lines:
+        for name, value in line.items():
+            if not isinstance(value, bool):
+                _finite(name, value)
+        _count("epoch", line["epoch"])
+        seconds, primal, dual, _ = (
+            _finite(n, line[n]) for n in ("seconds", "primal", "dual", "gap")
+        )
+        _check_bounds(primal, dual, _finite("rounding", line.get("rounding", 0.0)))
+        if seconds < 0.0:
+            raise ValueError(f"a time of {seconds!r} seconds in the history")
+    return lines
+
+
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}, not a finite number")
+    return float(value)
+
+
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{name} is {value!r}, not a whole number that is at least 0")
+    return value
 
 
 def _check_arrays(coef: Array, intercept: Array, classes: Array) -> None:

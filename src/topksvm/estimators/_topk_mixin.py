@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from topksvm.metrics import topk_scorer
+from topksvm.metrics import Tally, tally_blocks
 
 Array = NDArray[Any]
 
@@ -25,9 +25,10 @@ class TopKMixin(ABC):
     def _scores(self, X: Any) -> Array:
         """Return the scores of all classes ``(n, n_classes)``."""
 
-    def _score_blocks(self, X: Any) -> Iterator[Array]:
-        """Yield the scores of a block of rows at a time; here there is but one."""
-        yield self._scores(X)
+    def _score_blocks(self, X: Any) -> tuple[int, Iterable[Array]]:
+        """Return the number of rows, and the scores of a block of them at a time; here of all."""
+        scores = self._scores(X)
+        return len(scores), [scores]
 
     def predict_topk(
         self, X: Any, k: int | None = None, return_scores: bool = False
@@ -52,7 +53,7 @@ class TopKMixin(ABC):
         """
         number = self._number_of_guesses(k)
         classes, values = [], []
-        for scores in self._score_blocks(X):
+        for scores in self._score_blocks(X)[1]:
             best = best_columns(scores, number)
             classes.append(best)
             values.append(np.take_along_axis(scores, best, axis=1))
@@ -62,27 +63,32 @@ class TopKMixin(ABC):
     def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
         """Return the share of rows whose true label is among the `k` best.
 
-        Ties count against the true label, and so do labels that were not there in training; see
-        :func:`topksvm.metrics.topk_scorer`.
+        Ties count against the true label, and so do labels that were not there in training. Labels
+        of a type that no class has are refused.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            The rows.
+            The rows. Those that do not fit in memory are read and scored by the piece.
         y : array-like of shape (n_samples,)
             Their labels.
         k : int, optional
             How many guesses; by default the `k` that the model was trained for.
         sample_weight : array-like of shape (n_samples,), optional
-            The weights of the rows.
+            The weights of the rows, finite and at least 0.
 
         Returns
         -------
         accuracy : float
             Between 0 and 1.
         """
-        scorer = topk_scorer(self._number_of_guesses(k))
-        return scorer(self, X, y, sample_weight=sample_weight)
+        number = self._number_of_guesses(k)
+        return float(self._tally(X, y, sample_weight).accuracies([number])[0])
+
+    def _tally(self, X: Any, y: Any, sample_weight: Any = None) -> Tally:
+        """Return how often the true label has which rank."""
+        n, blocks = self._score_blocks(X)
+        return tally_blocks(blocks, n, y, self.classes_, sample_weight)
 
     def _number_of_guesses(self, k: int | None) -> int:
         check_is_fitted(self)
