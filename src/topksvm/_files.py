@@ -1,74 +1,61 @@
-"""Writing files such that nothing is lost: beside, then rename; and folders with one user."""
+"""Writing files such that nothing is lost: beside, then rename."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["FolderLock", "replacing"]
+__all__ = ["replacing"]
+
+NEW_FILE = 0o666
+"""What a program asks for when it makes a file; the system takes away what the umask forbids."""
+
+NO_TRANSLATION = getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that replaces it when the block ends without error."""
+    """Yield a temporary path beside `path` that replaces it when the block ends without error.
+
+    The permissions are those of the file that is replaced, or else those of any new file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _create_beside(path)
+    mode = _mode(path)
+    temporary = _make_beside(path, NEW_FILE if mode is None else mode)
     try:
         yield temporary
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
-        if path.exists():
-            temporary.chmod(path.stat().st_mode & 0o777)
+        if mode is not None and _mode(temporary) != mode:
+            temporary.chmod(mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _create_beside(path: Path) -> Path:
-    """Make an empty file with the permissions that the system gives to new files."""
+def _mode(path: Path) -> int | None:
+    """Return the permissions of a file, or None if there is no such file."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _make_beside(path: Path, mode: int) -> Path:
+    """Make an empty file of a new name, which its owner can write whatever `mode` says.
+
+    The umask belongs to the whole process, so it is left to the system to apply it: to set it, if
+    only to read it, would change what other threads write meanwhile.
+    """
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | NO_TRANSLATION
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
         try:
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+            os.close(os.open(temporary, flags, mode | stat.S_IRUSR | stat.S_IWUSR))
         except FileExistsError:
             continue
         return temporary
-
-
-class FolderLock:
-    """A lock on a file, held until :meth:`release` or the end of the process.
-
-    Raises BlockingIOError, which names the owner, if somebody else has it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.stream = path.open("a+")
-        try:
-            _lock(self.stream.fileno())
-        except OSError:
-            self.stream.seek(0)
-            owner = self.stream.read().strip()
-            self.stream.close()
-            raise BlockingIOError(f"process {owner or 'unknown'}") from None
-        self.stream.seek(0)
-        self.stream.truncate()
-        self.stream.write(f"{os.getpid()}\n")
-        self.stream.flush()
-
-    def release(self) -> None:
-        """Give it back."""
-        self.stream.close()  # Which unlocks it.
-
-
-def _lock(handle: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,11 +1,9 @@
 """The state of a long run in a file that is either complete and right, or not there.
 
-A file is written beside the old one, flushed to disk and renamed; the one before is kept as well.
-It begins with the SHA-256 of all that follows: what the data and parameters were, then arrays in
-NumPy's own format, which runs no code when it is read.
-
-A folder belongs to one run at a time: it is locked, by a lock that the system gives back when the
-process ends, however it ends.
+A file is written beside the old one, flushed to disk and renamed; the one before is kept as well,
+and used if the last one turns out to be damaged. It begins with the SHA-256 of all that follows:
+what the data and parameters were, then arrays in NumPy's own format, which runs no code when it is
+read. One process at a time may use a folder.
 """
 
 from __future__ import annotations
@@ -15,29 +13,36 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._files import FolderLock, replacing
+from topksvm._files import replacing
+from topksvm.solvers._lock import FolderLock, LockedError
 
 MAGIC = b"topksvm checkpoint 1\n"
-CURRENT, PREVIOUS, LOCK = "checkpoint.topksvm", "previous.topksvm", "lock.topksvm"
-
-MAX_HEADER = 1 << 28
-"""Bytes of a header, at the very most: a history of millions of checks."""
+CURRENT, PREVIOUS = "checkpoint.topksvm", "previous.topksvm"
 
 Array = NDArray[Any]
-Shape = tuple[int | None, ...]
+Kind = Literal["count", "finite", "number"]
+
+KINDS: dict[Kind, str] = {
+    "count": "a whole number of at least 0",
+    "finite": "a finite number",
+    "number": "a number, possibly infinite",
+}
+"""What :func:`checked_numbers` can ask for."""
 
 
 @dataclass(frozen=True)
 class State:
-    """What a run needs to go on: numbers and texts, and arrays."""
+    """What a run needs to resume: numbers and texts, and arrays."""
 
     facts: dict[str, Any]
     arrays: dict[str, Array]
@@ -48,61 +53,91 @@ class CheckpointError(ValueError):
 
 
 class CheckpointFolder:
-    """A folder with the last checkpoint of a run on the data and parameters of `identity`.
+    """A folder with the last checkpoints of a run on the data and parameters of `identity`.
 
-    It is locked until :meth:`close`, or the end of a ``with`` block.
+    It is locked against all others until it is closed, by :meth:`close`, at the end of a ``with``
+    block, as garbage, or by the end of the process, however it ends.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    identity : dict
+        What JSON can hold. A checkpoint with another identity is refused.
     """
 
     def __init__(self, folder: Any, identity: dict[str, Any]) -> None:
         self.folder = Path(folder)
         self.identity = json.loads(json.dumps(identity))
         self.has_warned = False
+        # Only a good one may take the place of the previous one, which may be the only good one.
+        self.current_is_good = False
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.lock = FolderLock(self.folder / LOCK)
-        except BlockingIOError as error:
+            self.lock = FolderLock(self.folder)
+        except LockedError as error:
             raise CheckpointError(
-                f"{self.folder} is in use by another fit ({error}). Wait for it to end, or choose "
-                "another folder."
+                f"the checkpoint folder {self.folder} is in use by {error.owner}. Wait until that "
+                "fit has ended, or use another folder."
             ) from None
         except OSError as error:
             raise CheckpointError(
                 f"cannot use {self.folder} for checkpoints: {error.strerror}. Choose another."
             ) from error
+        self._remove_remains()
 
     def __enter__(self) -> CheckpointFolder:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let another run use the folder."""
-        self.lock.release()
+        """Let others use the folder; more than once does no harm."""
+        self.lock.close()
+
+    def _remove_remains(self) -> None:
+        """Remove what a process that was killed had begun to write; the lock says it is gone."""
+        for path in self.folder.glob(f".{CURRENT}.*"):
+            with suppress(OSError):  # It only takes up room.
+                path.unlink(missing_ok=True)
 
     def load(self) -> State | None:
-        """Return the last state, or None if there is none; complain about any that is not ours.
+        """Return the last state that can be read, or None if there is none.
 
-        If the last checkpoint is damaged, that is the one before it, with a warning.
+        Raises
+        ------
+        CheckpointError
+            If there are checkpoints but none that can be read, or it is of another run.
         """
-        found = [path for name in (CURRENT, PREVIOUS) if (path := self.folder / name).exists()]
-        damage: CheckpointError | None = None
-        for path in found:
+        failures: list[CheckpointError] = []
+        for name in (CURRENT, PREVIOUS):
+            path = self.folder / name
+            # Without a current one, the process died between two renames.
+            if not os.path.lexists(path):
+                continue
             try:
                 identity, state = read_state(path)
             except CheckpointError as error:
-                damage = damage or error
+                failures.append(error)
                 continue
             self._check_identity(path, identity)
-            if damage is not None:
-                warnings.warn(
-                    f"{damage} The checkpoint before it, {path.name}, is used instead.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+            self.current_is_good = name == CURRENT
+            if failures:
+                message = f"{failures[0]} The earlier checkpoint {path} is used instead."
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
             return state
-        if damage is not None:
-            raise CheckpointError(f"{damage} Delete the folder to start anew.")
+        if failures:
+            reasons = " ".join(str(error) for error in failures)
+            raise CheckpointError(
+                f"{reasons} There is no other checkpoint. Delete {self.folder} to start anew, or "
+                "use another folder."
+            ) from failures[0]
         return None
 
     def _check_identity(self, path: Path, identity: dict[str, Any]) -> None:
@@ -115,62 +150,39 @@ class CheckpointFolder:
                 )
 
     def save(self, state: State) -> None:
-        """Write the state; if that fails, the last good one stays, and a warning says so once."""
+        """Write the state; the last checkpoint stays until the new one is safe on disk.
+
+        If it cannot be written, the first time there is a warning, and the run can go on.
+        """
         path = self.folder / CURRENT
         try:
             with replacing(path) as temporary:
                 write_state(temporary, self.identity, state)
-                if path.exists():
+                if self.current_is_good and path.exists():
                     with temporary.open("rb") as stream:
                         os.fsync(stream.fileno())
                     path.replace(self.folder / PREVIOUS)
         except OSError as error:
-            if not self.has_warned:
-                self.has_warned = True
-                warnings.warn(
-                    f"No checkpoint could be written to {self.folder}: {error.strerror}. Training "
-                    "goes on; the last checkpoint that could be written is still there. Make room.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+            self._warn(error)
+        else:
+            self.current_is_good = True
 
-
-def checked_arrays(state: State, wanted: Mapping[str, tuple[Any, Shape]]) -> dict[str, Array]:
-    """Return the arrays of these names, of the given type and shape; None stands for any length."""
-    arrays = {}
-    for name, (dtype, shape) in wanted.items():
-        array = state.arrays.get(name)
-        if array is None or array.dtype != dtype or not _fits(array.shape, shape):
-            found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
-            raise CheckpointError(
-                f"The checkpoint is damaged: {name} is {found}, expected {np.dtype(dtype)} of "
-                f"shape {shape}. Delete it to start anew."
-            )
-        arrays[name] = array
-    return arrays
-
-
-def _fits(shape: tuple[int, ...], wanted: Shape) -> bool:
-    return len(shape) == len(wanted) and all(
-        w is None or s == w for s, w in zip(shape, wanted, strict=True)
-    )
-
-
-def checked_numbers(state: State, wanted: Mapping[str, type]) -> dict[str, Any]:
-    """Return the numbers of these names: whole ones of at least 0, or finite ones."""
-    numbers = {}
-    for name, kind in wanted.items():
-        value = state.facts.get(name)
-        is_right = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_right and kind is int:
-            is_right = isinstance(value, int) and value >= 0
-        if not is_right or not math.isfinite(value):  # type: ignore[arg-type]
-            raise CheckpointError(
-                f"The checkpoint is damaged: {name} is {value!r}, which it cannot be. Delete it to "
-                "start anew."
-            )
-        numbers[name] = value
-    return numbers
+    def _warn(self, error: OSError) -> None:
+        """Say once what has failed, and what there is to resume from."""
+        # If the last rename failed, the checkpoint before is the previous one already.
+        self.current_is_good = self.current_is_good and (self.folder / CURRENT).exists()
+        if self.has_warned:
+            return
+        self.has_warned = True
+        last = self.folder / (CURRENT if self.current_is_good else PREVIOUS)
+        kept = f"The last one, {last}, is kept" if last.exists() else "None has been written yet"
+        warnings.warn(
+            f"cannot write a checkpoint to {self.folder}: {error.strerror or error}. {kept}; the "
+            "fit goes on and tries again later, without a further warning. Make room or give "
+            "permission, or a fit that is stopped loses its progress since then.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 class _Hashing:
@@ -200,22 +212,32 @@ def write_state(path: Path, identity: dict[str, Any], state: State) -> None:
 
 
 def read_state(path: Path) -> tuple[dict[str, Any], State]:
-    """Return identity and state; complain unless every byte is as it was written."""
+    """Return identity and state.
+
+    Raises
+    ------
+    CheckpointError
+        Unless every byte is as it was written, whatever else may be in the file.
+    """
     try:
         with path.open("rb") as stream:
+            if stream.read(len(MAGIC)) != MAGIC:
+                raise CheckpointError(f"{path} is not a checkpoint of topksvm, or damaged.")
             _check_hash(path, stream)
-            return _parse(stream)
+            return _read_body(path, stream)
     except CheckpointError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, MemoryError, EOFError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error or type(error).__name__}.") from error
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror or error}.") from error
+    except Exception as error:  # What JSON and NumPy may raise is no list to rely on.
+        raise CheckpointError(f"{path} is damaged: {error or type(error).__name__}.") from error
 
 
 def _check_hash(path: Path, stream: BinaryIO) -> None:
-    """Go to the beginning of what the hash is about, which is as it was written."""
-    if stream.read(len(MAGIC)) != MAGIC:
-        raise CheckpointError(f"{path} is not a checkpoint of topksvm.")
-    wanted, begin, digest = stream.read(32), stream.tell(), hashlib.sha256()
+    """Compare the hash with that of all that follows, and go back to where that begins."""
+    wanted = stream.read(32)
+    begin = stream.tell()
+    digest = hashlib.sha256()
     while block := stream.read(1 << 22):
         digest.update(block)
     if digest.digest() != wanted:
@@ -223,13 +245,93 @@ def _check_hash(path: Path, stream: BinaryIO) -> None:
     stream.seek(begin)
 
 
-def _parse(stream: BinaryIO) -> tuple[dict[str, Any], State]:
+def _read_body(path: Path, stream: BinaryIO) -> tuple[dict[str, Any], State]:
     size = int.from_bytes(stream.read(8), "little")
-    if size > MAX_HEADER:
-        raise ValueError(f"a header of {size} bytes")
+    left = os.fstat(stream.fileno()).st_size - stream.tell()
+    if size > left:
+        raise CheckpointError(f"{path} is damaged: a header of {size} bytes, but {left} are left.")
     header = json.loads(stream.read(size))
     identity, facts, names = header["identity"], header["facts"], header["arrays"]
     if not (isinstance(identity, dict) and isinstance(facts, dict) and isinstance(names, list)):
-        raise ValueError("a header of another form")
-    arrays = {str(name): np.lib.format.read_array(stream, allow_pickle=False) for name in names}
+        raise CheckpointError(f"{path} is damaged: its header has values of the wrong types.")
+    arrays = {name: np.lib.format.read_array(stream, allow_pickle=False) for name in names}
     return identity, State(facts, arrays)
+
+
+def checked_arrays(
+    state: State, spec: Mapping[str, tuple[Any, Sequence[int | None]]]
+) -> dict[str, Array]:
+    """Return the arrays of a state in C order, having checked each against its specification.
+
+    Parameters
+    ----------
+    state : State
+        As it was read.
+    spec : dict
+        For each name a dtype and a shape, in which None stands for any length.
+
+    Raises
+    ------
+    CheckpointError
+        If an array is missing, or its dtype or shape is another.
+    """
+    arrays = {}
+    for name, (dtype, shape) in spec.items():
+        array = state.arrays.get(name)
+        if array is None:
+            raise _unusable(f"it has no array {name!r}")
+        if array.dtype != np.dtype(dtype):
+            raise _unusable(f"its array {name!r} is {array.dtype}, not {np.dtype(dtype)}")
+        if not _has_shape(array, shape):
+            wanted = ", ".join("any" if length is None else str(length) for length in shape)
+            raise _unusable(f"its array {name!r} has the shape {array.shape}, not ({wanted})")
+        arrays[name] = np.ascontiguousarray(array)
+    return arrays
+
+
+def _has_shape(array: Array, shape: Sequence[int | None]) -> bool:
+    if array.ndim != len(shape):
+        return False
+    return all(
+        wanted is None or wanted == found for wanted, found in zip(shape, array.shape, strict=True)
+    )
+
+
+def checked_numbers(state: State, spec: Mapping[str, Kind]) -> dict[str, Any]:
+    """Return numbers among the facts of a state, having checked the kind of each.
+
+    Parameters
+    ----------
+    state : State
+        As it was read.
+    spec : dict
+        For each name ``"count"`` (a whole number of at least 0), ``"finite"`` (a finite number) or
+        ``"number"`` (a number, which may be infinite, but not NaN).
+
+    Raises
+    ------
+    CheckpointError
+        If a number is missing, or is of another kind.
+    """
+    numbers = {}
+    for name, kind in spec.items():
+        if name not in state.facts:
+            raise _unusable(f"it has no {name}")
+        if not _is_kind(state.facts[name], kind):
+            raise _unusable(f"its {name} is {state.facts[name]!r}, not {KINDS[kind]}")
+        numbers[name] = state.facts[name]
+    return numbers
+
+
+def _is_kind(value: Any, kind: Kind) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if kind == "count":
+        return isinstance(value, int) and value >= 0
+    return math.isfinite(value) if kind == "finite" else not math.isnan(value)
+
+
+def _unusable(what: str) -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint cannot be used: {what}. Delete it to start anew, or use another folder."
+    )

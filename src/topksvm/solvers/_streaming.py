@@ -22,6 +22,7 @@ from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
 from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate, certificate_threads
 from topksvm.solvers._checkpoint import (
     CheckpointError,
+    Kind,
     State,
     checked_arrays,
     checked_numbers,
@@ -39,6 +40,16 @@ from topksvm.solvers._windows import Window, WindowReader
 
 Floats = NDArray[np.floating[Any]]
 Hook = Callable[["StreamedSDCA"], None]
+
+FACTS: dict[str, Kind] = {
+    "n_passes": "count",
+    "windows_done": "count",
+    "last_check": "count",
+    "dual": "finite",
+    "hope": "finite",
+    "elapsed": "finite",
+}
+"""The numbers of a checkpoint."""
 
 MAX_ACTIVE = 5
 """Active passes over a window, at most."""
@@ -249,9 +260,7 @@ class StreamedSDCA(SDCA):
 
     def restore(self, state: State) -> None:
         """Go on from a state of the same problem; complain about one that cannot be its own."""
-        kinds = {"n_passes": int, "windows_done": int, "last_check": int}
-        kinds |= {"dual": float, "hope": float, "elapsed": float}  # type: ignore[dict-item]
-        facts = checked_numbers(state, kinds)
+        facts = checked_numbers(state, FACTS)
         n, shape, wanted = self.whole.n, self.weights.shape, self.all_candidates.classes.shape[1]
         arrays = checked_arrays(
             state,
@@ -270,9 +279,9 @@ class StreamedSDCA(SDCA):
         duals, candidates = self._restored_duals(arrays), arrays["candidates"]
         if candidates.size and not 0 <= candidates.min() <= candidates.max() < self.whole.m:
             raise CheckpointError("The checkpoint is damaged: candidates. Delete it to start anew.")
-        spent = state.facts.get("seconds")
-        names = list(spent) if isinstance(spent, dict) else []
-        seconds = checked_numbers(State(spent or {}, {}), dict.fromkeys(names, float))
+        seconds = state.facts.get("seconds")
+        names: Any = seconds if isinstance(seconds, dict) else {}
+        seconds = checked_numbers(State(names, {}), dict.fromkeys(names, "finite"))
         self.history = _restored_history(state.facts.get("history"))
         for name in ("dual", "n_passes", "windows_done", "last_check", "hope"):
             setattr(self, name, facts[name])
