@@ -62,7 +62,8 @@ def check_finite_rows(X: Any, first: int = 0) -> None:
     if get_config()["assume_finite"]:
         return
     try:
-        assert_all_finite(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert_all_finite(X)
     except ValueError as error:
         bad = np.flatnonzero(~np.isfinite(X.data if sp.issparse(X) else X).ravel())[0]
         row = (
