@@ -174,9 +174,8 @@ class CheckpointFolder:
         if self.has_warned:
             return
         self.has_warned = True
-        name = CURRENT if self.current_is_good else PREVIOUS
-        last = self.folder / name
-        kept = f"The last checkpoint, {last}, is kept" if last.exists() else "None has been written yet"
+        last = self.folder / (CURRENT if self.current_is_good else PREVIOUS)
+        kept = f"The last one, {last}, is kept" if last.exists() else "None has been written yet"
         warnings.warn(
             f"cannot write a checkpoint to {self.folder}: {error.strerror or error}. {kept}; the "
             "fit goes on and tries again later, without a further warning. Make room or give "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import warnings
 import weakref
 from contextlib import suppress
@@ -79,7 +80,7 @@ def _owner(path: Path) -> str:
     return "another fit of this process" if pid == os.getpid() else f"process {pid}"
 
 
-if os.name == "nt":
+if sys.platform == "win32":
     import msvcrt
 
     BEYOND = 1 << 30
