@@ -80,20 +80,111 @@ def test_an_edit_in_another_file_is_seen(tmp_path):
     assert float(total) == pytest.approx(0.5)
 
 
-def test_an_index_that_names_a_class_that_has_moved_is_compiled_again(tmp_path):
-    """Installing another version leaves the old cache behind."""
-    code = """
-import pickle, pathlib, types, sys
+TINY = """
+from topksvm._numba import kernel
+
+@kernel
+def twice(x):
+    return x + x
+"""
+
+DAMAGE_ALL = """
+import importlib, pathlib, pickle, random, sys, types
+sys.path.insert(0, sys.argv[1])
+import tiny
+from topksvm._kernel_cache import CheckedFiles
+random.seed(0)
+folder = pathlib.Path(tiny.twice._cache.cache_path)
+
+def use():
+    module = importlib.reload(tiny)
+    assert isinstance(module.twice._cache._cache_file, CheckedFiles)
+    assert (module.twice(2), module.twice(2.5)) == (4, 5.0)
+    return sum(module.twice.stats.cache_misses.values())
+
+def flipped(content):
+    at = random.randrange(len(content))
+    return content[:at] + bytes([content[at] ^ 1 << random.randrange(8)]) + content[at + 1:]
+
+def foreign(content):
+    old = types.ModuleType("old")
+    old.Moved = type("Moved", (), {"__module__": "old"})
+    sys.modules["old"] = old
+    payload = pickle.dumps(old.Moved())
+    del sys.modules["old"]
+    return tiny.twice._cache._cache_file._digest(payload) + payload
+
+damages = {
+    "empty": lambda content: b"",
+    "five bytes": lambda content: content[:5],
+    "hash only": lambda content: content[:32],
+    "half": lambda content: content[: len(content) // 2],
+    "one byte less": lambda content: content[:-1],
+    "one byte more": lambda content: content + b"x",
+    "random": lambda content: random.randbytes(len(content)),
+    "short random": lambda content: random.randbytes(9),
+    "without hash": lambda content: content[32:],
+    "moved class": foreign,
+    **{f"flipped {i}": flipped for i in range(20)},
+}
+assert use() == 2
+assert use() == 0
+for pattern in ("*.nbc", "*.nbi", "*.nb?"):
+    files = sorted(folder.glob(pattern))
+    assert len(files) in (1, 2, 3), files
+    for name, damage in damages.items():
+        for path in files:
+            path.write_bytes(damage(path.read_bytes()))
+        assert use() == 2, (pattern, name)
+        assert use() == 0, (pattern, name)
+        print(pattern, name)
+
+# Two processes that compile at the same time may write the same file.
+first, second = sorted(folder.glob("*.nbc"))
+a, b = first.read_bytes(), second.read_bytes()
+first.write_bytes(b), second.write_bytes(a)
+assert use() == 2
+assert use() == 0
+first.unlink()
+assert use() == 1
+for path in sorted(folder.glob("*.nb?")):
+    path.unlink(); path.mkdir(); (path / "file").touch()
+assert use() == 2
+assert use() == 2  # Nothing can be written: compiled each time, but used.
+print("folders")
+"""
+
+
+def test_damaged_files_are_compiled_again_silently(tmp_path):
+    (tmp_path / "tiny.py").write_text(TINY)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", DAMAGE_ALL, str(tmp_path)],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 3 * 30 + 1
+
+
+PROJECT = """
 import numpy as np
 from topksvm import _numba, projections
-old = types.ModuleType("old"); old.Moved = type("Moved", (), {"__module__": "old"})
-sys.modules["old"] = old
-data = pickle.dumps(old.Moved())
-del sys.modules["old"]
-for kernel in _numba.KERNELS:
-    path = pathlib.Path(kernel._cache._cache_file._index_path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pickle.dumps(__import__("numba").__version__) + data)
-print(projections.project_simplex(np.array([2.0, 0.0])))
+print(projections.project_simplex(np.array([2.0, 0.0])), bool(_numba.cache_misses()))
 """
-    assert _run(code, tmp_path) == "[1. 0.]\n"
+
+
+def test_a_cache_of_which_all_files_are_damaged(tmp_path):
+    """Kernels that call one another, in a process of their own, which might crash."""
+    assert _run(PROJECT, tmp_path) == "[1. 0.] True\n"
+    assert _run(PROJECT, tmp_path) == "[1. 0.] False\n"
+    for suffix, size in ((".nbc", None), (".nbi", 0)):
+        paths = list(tmp_path.rglob(f"*{suffix}"))
+        assert paths
+        for path in paths:
+            content = path.read_bytes()
+            path.write_bytes(content[: len(content) // 2] if size is None else os.urandom(99))
+        assert _run(PROJECT, tmp_path) == "[1. 0.] True\n"
+    assert _run(PROJECT, tmp_path) == "[1. 0.] False\n"

@@ -9,13 +9,13 @@ which abort the process when used from several threads or after a fork.
 Compiled code is cached on disk where Numba puts it: beside the sources if that folder can be
 written, else in the user's cache, or in ``NUMBA_CACHE_DIR``. Numba looks only at the file that
 holds a kernel, not at the kernels it calls in other files, so an edit there would leave stale
-machine code behind. We therefore stamp every entry with a hash of all sources with kernels.
+machine code behind. We therefore stamp every entry with a hash of all sources with kernels. Entries
+that are damaged are compiled again (see :mod:`topksvm._kernel_cache`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+
+from topksvm._kernel_cache import check_cache
 
 __all__ = [
     "KERNELS",
@@ -86,7 +88,7 @@ def inlined_kernel(func: F) -> F:
 
 
 def _register(dispatcher: Any) -> Any:
-    _stamp_cache(dispatcher)
+    check_cache(dispatcher, _source_stamp())
     KERNELS.append(dispatcher)
     return dispatcher
 
@@ -208,28 +210,3 @@ def _source_stamp() -> str:
             digest.update(str(path.relative_to(root)).encode())
             digest.update(source)
     return digest.hexdigest()
-
-
-def _stamp_cache(dispatcher: Any) -> None:
-    # Numba has no public way to choose the stamp. If its internals move, its own stamp (size and
-    # time of the one file) stays in force: still correct for installed packages.
-    index: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(index, "_source_stamp") and hasattr(index, "_load_index"):
-        index._source_stamp = _source_stamp()
-        index._load_index = _none_if_unreadable(index._load_index)
-
-
-def _none_if_unreadable(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
-    """Treat an index that cannot be read as empty, so that the kernel is compiled again.
-
-    Entries name the types of their arguments: an index left behind by another version may name a
-    class that has moved since, and reading it fails before its stamp can be compared.
-    """
-
-    def load_index() -> dict[Any, Any]:
-        try:
-            return load()
-        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
-            return {}
-
-    return load_index
