@@ -243,3 +243,18 @@ def test_bad_data():
         fit(np.where(X > 0, X, np.nan), y)
     with pytest.raises(ValueError, match="Unknown label type"):
         fit(X, X[:, 0])
+
+
+def test_a_loss_registered_later_is_known(monkeypatch):
+    from topksvm import TopKSVC
+    from topksvm.losses import TopKHingeBeta
+
+    X, y = np.eye(6), np.arange(6) % 3
+    for kind in (TopKLinearSVC, TopKSVC):
+        with pytest.raises(ValueError, match="'loss' parameter"):
+            kind(loss="mine").fit(X, y)
+    monkeypatch.setitem(LOSSES, "mine", TopKHingeBeta)
+    for kind in (TopKLinearSVC, TopKSVC):
+        found = kind(k=2, loss="mine", random_state=0).fit(X, y)
+        same = kind(k=2, loss="topk_hinge_beta", random_state=0).fit(X, y)
+        assert found.certificate_ == same.certificate_

@@ -114,7 +114,19 @@ def damage(duals, how):
 
 @pytest.mark.parametrize(
     "how",
-    "class,negative class,twice,nan,inf,negative,start,negative start,count,dtype,short".split(","),
+    [
+        "class",
+        "negative class",
+        "twice",
+        "nan",
+        "inf",
+        "negative",
+        "start",
+        "negative start",
+        "count",
+        "dtype",
+        "short",
+    ],
 )
 def test_damaged_duals_never_reach_a_kernel(how):
     X, y = data()

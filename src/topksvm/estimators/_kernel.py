@@ -14,13 +14,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from topksvm.estimators._base import TopKClassifier, print_progress
-from topksvm.estimators._constraints import LossName
 from topksvm.estimators._kernel_functions import (
     KERNELS,
     NamedKernel,
     resolve_gamma,
     wrap_callable,
 )
+from topksvm.losses import LOSSES
 from topksvm.solvers import Result
 from topksvm.solvers._gram import ComputedGram, GivenGram, Gram, checked_values
 from topksvm.solvers._gram_checks import check_gram, check_sample, check_square, sample_rows
@@ -136,7 +136,7 @@ class TopKSVC(TopKClassifier):
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "loss": [LossName()],
+        "loss": [StrOptions(LOSSES.keys())],  # A view: losses may be registered later.
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "smoothing": [Interval(Real, 0.0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],

@@ -18,10 +18,10 @@ from topksvm.estimators._base import (
     is_streamed,
     print_progress,
 )
-from topksvm.estimators._constraints import LossName
 from topksvm.estimators._persistence import load_model, save_model
 from topksvm.estimators._streamed import fit_streamed
 from topksvm.estimators._warm import LastFit, Problem
+from topksvm.losses import LOSSES
 from topksvm.solvers import Result
 from topksvm.solvers._result import Status
 from topksvm.solvers._sdca import SDCAOptions
@@ -118,7 +118,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "k": [Interval(Integral, 1, None, closed="left")],
-        "loss": [LossName()],
+        "loss": [StrOptions(LOSSES.keys())],  # A view: losses may be registered later.
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "smoothing": [Interval(Real, 0.0, None, closed="left")],
         "solver": [StrOptions(set(SOLVERS))],
