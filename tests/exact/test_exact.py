@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 
 from exact.judge import Refused, examine
-from exact.problems import DTYPES, FORMATS, LOSSES, Problem, make_problem
+from exact.past_cases import PAST_CASES
+from exact.problems import DTYPES, FORMATS, LOSSES, make_problem
 
 PER_GROUP = 105
 GROUPS = list(product(LOSSES, DTYPES, FORMATS))
@@ -31,20 +31,7 @@ def test_generated_problems(loss, dtype, form):
     assert refused < PER_GROUP // 10
 
 
-def column(values, y, C, **changes):
-    """Return a problem with one feature."""
-    definition = {
-        "loss": "topk_hinge_alpha",
-        "k": 1,
-        "smoothing": 0.0,
-        "n_classes": 2,
-        "bias": 1000.0,
-    }
-    run = {"solver": "sdca", "tol": 1e-9, "max_iter": 1000, "seed": 0}
-    X = np.array(values, float)[:, None]
-    return Problem(-1, X, np.array(y), C, {**definition, **changes}, run)
-
-
-def test_an_objective_that_is_tiny_against_its_terms():
-    problem = column([-900, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], 84335.0)
-    assert not examine(problem).violations
+@pytest.mark.parametrize("name", PAST_CASES)
+def test_past_cases(name):
+    verdict = examine(PAST_CASES[name])
+    assert not verdict.violations, verdict
