@@ -97,7 +97,7 @@ def stoppable(work: Callable[[], T]) -> T:
         name="topksvm-work",
         daemon=True,
     )
-    leaving = _wait(thread, stop)
+    leaving = _wait(thread, stop, outcome)
     if leaving is not None:
         raise leaving
     if outcome.error is not None:
@@ -105,11 +105,22 @@ def stoppable(work: Callable[[], T]) -> T:
     return outcome.result
 
 
-class _Outcome:
-    """What became of the work."""
+LONGEST_SLEEP = 1.0
+"""Seconds after which the main thread looks by itself whether the work has ended."""
 
-    result: Any = None
-    error: BaseException | None = None
+
+class _Outcome:
+    """What became of the work. The lock is held until it has ended.
+
+    (``Thread.join`` does not do: if it is interrupted, Python takes the thread for ended.)
+    """
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.has_ended = False
+        self.lock = threading.Lock()
+        self.lock.acquire()
 
 
 def _run(work: Callable[[], Any], stop: Stop, outcome: _Outcome) -> None:
@@ -118,9 +129,12 @@ def _run(work: Callable[[], Any], stop: Stop, outcome: _Outcome) -> None:
         outcome.result = work()
     except BaseException as error:  # It is raised again in the main thread.
         outcome.error = error
+    finally:
+        outcome.has_ended = True
+        outcome.lock.release()
 
 
-def _wait(thread: threading.Thread, stop: Stop) -> BaseException | None:
+def _wait(thread: threading.Thread, stop: Stop, outcome: _Outcome) -> BaseException | None:
     """Run the thread to its end; return an exception with which the main thread is to be left."""
     leaving: BaseException | None = None
     try:
@@ -128,9 +142,9 @@ def _wait(thread: threading.Thread, stop: Stop) -> BaseException | None:
     except BaseException:
         stop.leave()  # It may have started all the same.
         raise
-    while thread.is_alive():
+    while not outcome.has_ended:
         try:
-            _join(thread, stop)
+            _sleep_until_ended(stop, outcome)
         except KeyboardInterrupt:  # One in the very moment in which another was noted.
             stop.request()
         except BaseException as error:  # From a signal handler of the program.
@@ -139,9 +153,9 @@ def _wait(thread: threading.Thread, stop: Stop) -> BaseException | None:
     return leaving
 
 
-def _join(thread: threading.Thread, stop: Stop) -> None:
-    while thread.is_alive():
+def _sleep_until_ended(stop: Stop, outcome: _Outcome) -> None:
+    while not outcome.has_ended:
         try:
-            thread.join()
+            outcome.lock.acquire(timeout=LONGEST_SLEEP)
         except KeyboardInterrupt:
             stop.request()

@@ -172,6 +172,11 @@ class Standing:
     gain: float = 0.0
     snapshot_bytes: int = 0
 
+    @property
+    def dual(self) -> float:
+        """The lower bound on the optimum."""
+        return self.bound.value
+
     def certificates(self) -> list[Certificate]:
         """Return a certificate for each scale; that of the first, 1, is proven."""
         margins = float(self.losses[-1])
