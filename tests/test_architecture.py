@@ -16,7 +16,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     "": 0,  # topksvm itself
     "_files": 0,
-    "_kernel_cache": 0,
+    "_kernel_cache": -1,
     "_matplotlib": 0,
     "_numba": 0,
     "_scores_and_labels": 0,
