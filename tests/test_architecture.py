@@ -18,7 +18,7 @@ LAYERS = {
     "_clock": 0,
     "_files": 0,
     "_interrupts": 0,
-    "_kernel_cache": 0,
+    "_kernel_cache": -1,
     "_matplotlib": 0,
     "_numba": 0,
     "_scores_and_labels": 0,

@@ -218,6 +218,23 @@ def test_k_of_too_many_entries():
         SVMPerf(k=6, C=0.5).fit(X, y)
 
 
+@pytest.mark.parametrize("size", ["bound", "exact"])
+@pytest.mark.parametrize("measure", ["precision", "recall"])
+@pytest.mark.parametrize("k", [2, 5])
+def test_k_of_too_many_entries_of_one_class(measure, size, k):
+    """One large class must not stop the table: for it, all examples are predicted at most."""
+    rng = np.random.default_rng(0)
+    y = np.array([0, 0, 0, 0, 0, 1, 2, 2])
+    X = rng.normal(size=(8, 3)) + 0.5 * np.eye(3)[y]
+    model = SVMPerf(measure, k=k, C=0.1, size=size, reduction="ovr", tol=1e-7).fit(X, y)
+    for label, w in enumerate(model.coef_):
+        truth = (y == label).astype(int)
+        full = measure == "recall", min(k * int(truth.sum()), y.size), size == "exact"
+        value = 0.5 * w @ w + 0.1 * max(0.0, worst_violation(X @ w, truth, *full))
+        assert value == pytest.approx(solve_by_enumeration(X, truth, 0.1, full), rel=1e-5, abs=1e-7)
+    assert model.certificate_.gap <= 1e-6
+
+
 def test_k_is_a_multiple_of_the_positives():
     for n in range(1, 200):
         for number in range(1, n + 1):

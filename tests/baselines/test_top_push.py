@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from topksvm.baselines._equal_sums import project_equal_sums
 from topksvm.baselines._top_push import TopPush
-from topksvm.baselines._top_push_solver import Options, Problem, solve_top_push
+from topksvm.baselines._top_push_solver import Options, Problem, Stop, solve_top_push
 
 REDUCTIONS = ("multiclass", "ovr")
 
@@ -162,6 +162,96 @@ def test_sparse_float32_and_threads(reduction):
     weights = wide.reshape(len(problems), -1)
     value = sum(primal(*p, w, 0.1) for p, w in zip(problems, weights, strict=True))
     assert single.certificate_.primal == pytest.approx(value, rel=1e-12)
+
+
+def unequal(sizes=(4, 9, 20), d=4, seed=3):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.normal(size=(y.size, d)) + rng.normal(size=(len(sizes), d))[y], y
+
+
+def paper_optimum(Z, positive, strength):
+    """Return the weights of ``lambda / 2 ||w||^2 + 1 / n+ sum_i l``, as the paper has it."""
+    cp = pytest.importorskip("cvxpy")
+    w = cp.Variable(Z.shape[1])
+    losses = cp.pos(1.0 + cp.max(Z[~positive] @ w) - Z[positive] @ w)
+    risk = cp.sum_squares(losses) / np.count_nonzero(positive)
+    task = cp.Problem(cp.Minimize(strength / 2 * cp.sum_squares(w) + risk))
+    task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return w.value
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("strength", [0.01, 1.0])
+def test_lambda_of_the_paper_with_classes_of_unequal_size(reduction, strength):
+    X, y = unequal()
+    n_positives = y.size if reduction == "multiclass" else np.bincount(y)
+    C = 1.0 / (strength * n_positives)
+    model = TopPush(C, reduction=reduction, tol=1e-9, max_iter=100_000).fit(X, y)
+    problems = binary_problems(X, y, reduction)
+    exact = np.concatenate([paper_optimum(*problem, strength) for problem in problems])
+    np.testing.assert_allclose(
+        model.coef_.ravel(), exact, rtol=0, atol=1e-4 * np.linalg.norm(exact)
+    )
+
+
+def test_a_c_for_each_class_is_that_of_its_problem():
+    X, y = unequal()
+    Cs = np.array([0.5, 0.02, 3.0])
+    options = {"reduction": "ovr", "tol": 1e-8, "max_iter": 100_000}
+    together = TopPush(Cs, **options).fit(X, y)
+    value = sum(
+        primal(X, y == c, w, C) for c, (w, C) in enumerate(zip(together.coef_, Cs, strict=True))
+    )
+    assert together.certificate_.primal == pytest.approx(value, rel=1e-12)
+    for c, C in enumerate(Cs):
+        alone = TopPush(C, **options).fit(X, y)
+        np.testing.assert_allclose(together.coef_[c], alone.coef_[c], rtol=1e-3, atol=1e-4)
+    same = [TopPush(C, reduction="ovr").fit(X, y).coef_ for C in (0.5, np.full(3, 0.5), [0.5] * 3)]
+    np.testing.assert_allclose(same[1], same[0], rtol=1e-9)
+    np.testing.assert_array_equal(same[1], same[2])
+    warm = solve_top_push(
+        Problem(X, y, 3, "ovr", 1.1 * Cs),
+        Options(tol=1e-6),
+        solve_top_push(Problem(X, y, 3, "ovr", Cs), Options(tol=1e-6)).duals,
+    )
+    assert 0 <= warm.certificate.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("C", "reduction", "message"),
+    [
+        ([1.0, 2.0, 3.0], "multiclass", r"shape \(3,\) with reduction = 'multiclass'"),
+        ([1.0, 2.0], "ovr", r"shape \(2,\) .* 3 classes; it must be"),
+        ([1.0, 0.0, 1.0], "ovr", "not positive and finite"),
+        ([1.0, np.inf, 1.0], "ovr", "not positive and finite"),
+        ([1.0, np.nan, 1.0], "ovr", "not positive and finite"),
+        (-1.0, "ovr", "'C' parameter"),
+    ],
+)
+def test_bad_c(C, reduction, message):
+    with pytest.raises(ValueError, match=message):
+        TopPush(C, reduction=reduction).fit(*unequal())
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_a_small_change_is_not_a_solution(reduction):
+    """The first steps of a hard problem change little, far from its optimum."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 10)), np.arange(200) % 4
+    problem = Problem(X, y, 4, reduction, 100.0)
+    far = solve_top_push(problem, Options(tol=1e-3, change=0.5))
+    assert far.status is Stop.SMALL_CHANGE
+    assert far.certificate.relative_gap > 0.5
+    with pytest.warns(
+        ConvergenceWarning, match=r"Not solved .* change_tol\. .* gap is 0\.\d+: .*Lower change_tol"
+    ):
+        model = TopPush(100.0, reduction=reduction, change_tol=0.5).fit(X, y)
+    assert model.certificate_ == far.certificate
+    near = solve_top_push(problem, Options(tol=1.0, change=0.5))
+    assert near.status is Stop.SOLVED  # Without a warning: the gap is within tol.
+    short = solve_top_push(problem, Options(tol=1e-3, max_iter=3))
+    assert short.status is Stop.MAX_ITER
 
 
 def test_rows_of_zeros():

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from itertools import count, pairwise
+from itertools import count, pairwise, product
 
 import numpy as np
 import pytest
@@ -185,6 +185,77 @@ def test_a_cluster_without_workers():
         pytest.raises(ValueError, match="has no workers; start some"),
     ):
         DaskTopKLinearSVC().fit(da.from_array(X, chunks=(20, -1)), y)
+
+
+CLOSE_AT = ("survey", "build", "local-solve", "certify", "snapshot")
+
+
+@contextmanager
+def threads_as_workers():
+    """Two workers in threads of this process, and a client of which nobody else knows."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def fit_in_thread(model, X, y):
+    """Fit in a thread, as a fit that hangs must not hang the test; return what it raised."""
+    raised = []
+
+    def fit():
+        try:
+            model.fit(X, y)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=fit, daemon=True)
+    thread.start()
+    thread.join(40.0)
+    assert not thread.is_alive(), "the fit hangs"
+    return raised
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("task", "delay"),
+    # After the last task there is nothing left to fail.
+    [*product(CLOSE_AT, (None, 0.0, 0.02)), ("fetch", None)],
+)
+def test_a_client_that_is_closed_in_the_middle_of_a_fit(monkeypatch, task, delay):
+    """Before a task is submitted, or from another thread while it runs."""
+    X, y = make_data(200, 10, 8)
+    closers = []
+    with threads_as_workers() as client:
+        submit = Client.submit
+
+        def submit_and_close(self, function, *args, key=None, **options):
+            is_time = f"topksvm-{task}-" in key and not closers
+            if is_time and delay is None:
+                closers.append(None)
+                client.close()
+            future = submit(self, function, *args, key=key, **options)
+            if is_time and delay is not None:
+                closers.append(threading.Timer(delay, client.close))
+                closers[0].start()
+            return future
+
+        monkeypatch.setattr(Client, "submit", submit_and_close)
+        model = DaskTopKLinearSVC(k=2, C=10.0, tol=1e-12, max_iter=200)
+        model.coef_ = "what was trained before"
+        began = time.monotonic()
+        (error,) = fit_in_thread(model, da.from_array(X, chunks=(50, -1)), y)
+        if delay is not None:
+            closers[0].join()
+        assert type(error).__mro__[1] is RuntimeError
+        assert str(error).startswith("The Dask client was closed during the fit; nothing was")
+        assert error.__cause__ is None
+        assert time.monotonic() - began < 30.0
+        assert model.coef_ == "what was trained before"
+        assert not hasattr(model, "classes_")
 
 
 def test_no_client(monkeypatch):

@@ -198,6 +198,25 @@ def test_without_validation_rows_some_are_held_out_and_all_trained_on_in_the_end
     assert seen == [(1.0, 32), (5.0, 32), (3.0, 32), (5.0, 40)]
 
 
+@pytest.mark.parametrize("ova", [None, "-OVA"])
+def test_lambda_of_top_push_is_that_of_its_paper(monkeypatch, ova):
+    """One-vs-rest, the losses are divided by the number of examples of the class."""
+    made = []
+
+    class Seen(_baselines.TopPush):
+        def __init__(self, C, **options):
+            super().__init__(C, **options)
+            made.append((C, options["reduction"]))
+
+    monkeypatch.setattr(_baselines, "TopPush", Seen)
+    y = np.repeat([0, 1, 2], [2, 3, 5])
+    training = Training(np.random.default_rng(0).normal(size=(10, 2)), y, 3, 0)
+    list(_baselines.top_push("TopPush", ova).candidates(training, [0.5]))
+    ((C, reduction),) = made
+    assert reduction == ("multiclass" if ova is None else "ovr")
+    np.testing.assert_allclose(C, 0.2 if ova is None else [1.0, 2 / 3, 0.4])
+
+
 @pytest.mark.parametrize(
     ("name", "power"), [("softmax", -2), ("TopPush", 2), ("Wsabie++ dim=m queue=0", 0)]
 )

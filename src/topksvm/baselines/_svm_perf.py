@@ -43,8 +43,9 @@ class SVMPerf(Baseline):
     k : float
         How many entries are predicted to be positive, as a multiple of the number of positives,
         as option ``--p`` of SVM^perf; rounded down, at least one. In the multiclass reduction k
-        is the number of guesses per example, on average. SVM^perf itself allows only
-        ``k <= 1`` for precision and ``k >= 1`` for recall.
+        is the number of guesses per example, on average. With "ovr" it is for each class at most
+        what predicts all examples. SVM^perf itself allows only ``k <= 1`` for precision and ``k >=
+        1`` for recall.
     C : float
         The weight of the loss against the norm, as option ``-c`` of SVM^perf: as that of a usual
         SVM with ``100 C / N`` for each of the N entries of the binary problem, so values are
@@ -246,11 +247,16 @@ def multiclass_reduction(
 def one_against_rest(
     X: Any, labels: NDArray[np.intp], n_classes: int, measure: str, k: float, size: str
 ) -> list[Reduction]:
-    """Return a problem for each class, with an entry for each example."""
+    """Return a problem for each class, with an entry for each example.
+
+    For a large class `k` may ask for more predicted positives than there are examples: then it is
+    all of them.
+    """
     X = X.astype(np.float64, copy=False)
     positives = [np.flatnonzero(labels == label) for label in range(n_classes)]
+    n = labels.size
     return [
-        Reduction(X, own, 1, make_measure(measure, k, size, own.size, labels.size))
+        Reduction(X, own, 1, make_measure(measure, min(k, n / own.size), size, own.size, n))
         for own in positives
     ]
 

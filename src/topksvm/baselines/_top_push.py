@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
@@ -15,10 +19,13 @@ from topksvm.baselines._one_vs_rest import JOBS
 from topksvm.baselines._top_push_solver import (
     Options,
     Problem,
+    Stop,
+    TopPushResult,
     solve_top_push,
 )
 from topksvm.estimators._base import print_progress, threads
-from topksvm.solvers._solve import warn_unless_solved
+
+Floats = NDArray[np.floating[Any]]
 
 
 class TopPush(Baseline):
@@ -35,10 +42,12 @@ class TopPush(Baseline):
 
     Parameters
     ----------
-    C : float
-        The weight of the losses. The objective of the paper, :math:`\tfrac\lambda2 \|w\|^2 +
-        \tfrac1{n^+} \sum_i`, is this one with :math:`C = 1 / (\lambda n^+)`; the number of
-        positives is that of the examples, or of those of the class one-vs-rest.
+    C : float or array-like of shape (n_classes,), default=1.0
+        The weight of the losses. One-vs-rest there may be one for each class, in the order of
+        `classes_`. The objective of the paper, :math:`\tfrac\lambda2 \|w\|^2 + \tfrac1{n^+}
+        \sum_i`, is this one with :math:`C = 1 / (\lambda n^+)`, where :math:`n^+` is the number
+        of positives: of all examples, or one-vs-rest of those of the class, so that one
+        :math:`\lambda` for all classes takes ``C = 1 / (lambda * numpy.bincount(y))``.
     reduction : {"multiclass", "ovr"}
         One problem for all classes, or one for each.
     tol : float
@@ -46,7 +55,8 @@ class TopPush(Baseline):
     change_tol : float
         Stop as well when a step changes the dual objective by less than this, relatively, as the
         program of the authors does. That is far from the optimum on hard problems, and often a
-        better classifier; the certificate tells how far.
+        better classifier. Unless the gap is within `tol`, a ``ConvergenceWarning`` tells how far,
+        as the certificate does.
     max_iter : int
         The most steps of the ascent, for each problem.
     n_jobs : int, optional
@@ -92,7 +102,7 @@ class TopPush(Baseline):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither"), "array-like"],
         "reduction": [StrOptions({"multiclass", "ovr"})],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "change_tol": [Interval(Real, 0.0, None, closed="left")],
@@ -103,7 +113,7 @@ class TopPush(Baseline):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: Any = 1.0,
         *,
         reduction: str = "multiclass",
         tol: float = 1e-3,
@@ -136,7 +146,7 @@ class TopPush(Baseline):
             The trained model.
         """
         X, labels = self._start(X, y)
-        problem = Problem(X, labels, self.classes_.size, self.reduction, float(self.C))
+        problem = Problem(X, labels, self.classes_.size, self.reduction, self._weight_of_losses())
         report = print_progress if self.verbose else None
         options = Options(self.tol, self.max_iter, float(self.change_tol), report)
         with threadpool_limits(threads(self.n_jobs) or n_threads(), user_api="blas"):
@@ -145,5 +155,36 @@ class TopPush(Baseline):
         self.certificate_ = result.certificate
         self.history_ = [asdict(check) for check in result.history]
         self.n_iter_ = result.n_iter
-        warn_unless_solved(result, self.tol, has_warm_start=False)
+        self._warn_unless_solved(result)
         return self
+
+    def _weight_of_losses(self) -> float | Floats:
+        """Return the weight of the losses, or one for each class; complain if they do not fit."""
+        if np.ndim(self.C) == 0:
+            return float(self.C)
+        C = np.asarray(self.C, dtype=np.float64)
+        m = self.classes_.size
+        if self.reduction == "multiclass" or C.shape != (m,):
+            raise ValueError(
+                f"C has the shape {C.shape} with reduction = {self.reduction!r} and {m} classes; "
+                "it must be one number, or with reduction='ovr' a number for each class."
+            )
+        if not (np.isfinite(C) & (C > 0.0)).all():
+            raise ValueError(f"C = {self.C!r} has values that are not positive and finite.")
+        return C
+
+    def _warn_unless_solved(self, result: TopPushResult) -> None:
+        if result.status is Stop.SOLVED:
+            return
+        certificate = result.certificate
+        advice = {
+            Stop.SMALL_CHANGE: f"Lower change_tol = {self.change_tol:g}; 0 leaves it to tol alone.",
+            Stop.MAX_ITER: "Raise max_iter, or lower C, or scale the features to a similar range.",
+        }[result.status]
+        warnings.warn(
+            f"Not solved to tol = {self.tol:g}: {result.status.value}. The relative duality gap is "
+            f"{certificate.relative_gap:.3g}: the objective, {certificate.primal:.6g}, can be "
+            f"lowered by at most {100 * certificate.relative_gap:.3g} %. {advice}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

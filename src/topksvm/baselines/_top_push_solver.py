@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from topksvm.baselines._equal_sums import equal_sums_multiplier
 from topksvm.solvers._certificate import Certificate
-from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._result import Check
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -37,18 +38,26 @@ FIRST_STEPS = 10
 
 @dataclass(frozen=True)
 class Problem:
-    """Examples, labels ``0 ... m - 1``, the reduction, the weight of the losses."""
+    """Examples, labels ``0 ... m - 1``, the reduction, the weight of the losses.
+
+    One-vs-rest `C` may have a value for each class, as each is a problem of its own.
+    """
 
     X: Any
     labels: Indices
     m: int
     reduction: str
-    C: float
+    C: float | Floats
 
     @property
     def own(self) -> tuple[Indices, Indices]:
         """The cells of the true classes in a table with a row per example."""
         return np.arange(self.labels.size), self.labels
+
+    @property
+    def weight_of_losses(self) -> float | Floats:
+        """The weight of the loss of each example, or of all."""
+        return self.C[self.labels] if isinstance(self.C, np.ndarray) else self.C
 
     @property
     def is_joint(self) -> bool:
@@ -70,7 +79,7 @@ class Problem:
     def values(self, weights: Floats, alpha: Floats) -> Floats:
         """Return the negative dual objective of each group."""
         squares = 0.5 * np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
-        gains = alpha * (1.0 - alpha / (4.0 * self.C))
+        gains = alpha * (1.0 - alpha / (4.0 * self.weight_of_losses))
         return self.by_group(squares - np.bincount(self.labels, gains, minlength=self.m))
 
 
@@ -84,7 +93,27 @@ class Options:
     report: Callable[[int, float, float], None] | None = None
 
 
-def solve_top_push(problem: Problem, options: Options, warm: Floats | None = None) -> Result:
+class Stop(Enum):
+    """Why the ascent stopped; only the first means that the problem is solved."""
+
+    SOLVED = "the gap is within tol"
+    SMALL_CHANGE = "a step changed the dual objective by less than change_tol"
+    MAX_ITER = "max_iter steps were made"
+
+
+@dataclass(frozen=True)
+class TopPushResult:
+    """The weights ``(m, d)``, what is proven about them, and the table of dual variables."""
+
+    weights: Floats
+    certificate: Certificate
+    duals: Floats
+    history: list[Check]
+    n_iter: int
+    status: Stop
+
+
+def solve_top_push(problem: Problem, options: Options, warm: Floats | None = None) -> TopPushResult:
     """Return the weights with the largest margin at the top, and their certificate.
 
     Parameters
@@ -99,7 +128,7 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
     began = time.perf_counter()
     ascent = Ascent(problem, warm)
     history: list[Check] = []
-    status, last = Status.MAX_ITER, 0.0
+    status, last = Stop.MAX_ITER, 0.0
     for step in range(1, options.max_iter + 1):
         last, dual = ascent.value, ascent.step()
         is_still = step >= FIRST_STEPS and abs(dual - last) < options.change * abs(last)
@@ -112,9 +141,10 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
         if options.report is not None:
             options.report(step, seconds, certificate.relative_gap)
         if certificate.relative_gap <= options.tol or is_still:
-            status = Status.SOLVED
+            is_solved = certificate.relative_gap <= options.tol
+            status = Stop.SOLVED if is_solved else Stop.SMALL_CHANGE
             break
-    return Result(ascent.weights, certificate, ascent.table, history, step, status)
+    return TopPushResult(ascent.weights, certificate, ascent.table, history, step, status)
 
 
 class Ascent:
@@ -131,7 +161,7 @@ class Ascent:
         squares = problem.X.multiply(problem.X) if hasattr(problem.X, "tocsr") else problem.X**2
         row_norms = np.asarray(squares.sum(axis=1), dtype=np.float64)
         # The curvature along one variable; the whole has more, and backtracking finds it.
-        self.curvature = np.full(groups, float(row_norms.max()) + 0.5 / problem.C)
+        self.curvature = np.full(groups, float(row_norms.max())) + 0.5 / problem.C
         self.multipliers = np.zeros(groups)
         self.value = 0.0
 
@@ -148,7 +178,7 @@ class Ascent:
         # Weights are linear in the table, so those of the point beyond come without a product.
         start_weights = self.weights + beyond.reshape(-1, 1) * (self.weights - weights_before)
         gradient = problem.scores(start_weights)
-        gradient[own] += start[own] / (2.0 * problem.C) - 1.0
+        gradient[own] += start[own] / (2.0 * problem.weight_of_losses) - 1.0
         value = problem.values(start_weights, start[own].astype(np.float64))
         while True:
             table = self._project(start - gradient / self._typed(self.curvature))
@@ -212,7 +242,7 @@ def certify(problem: Problem, weights: Floats, table: Floats) -> Certificate:
     best[own] = -np.inf
     ceiling = best.max() if problem.is_joint else best.max(axis=0)[problem.labels]
     losses = np.maximum(1.0 + ceiling - scores[own], 0.0)
-    primal = 0.5 * float(np.vdot(wide, wide)) + problem.C * float(losses @ losses)
+    primal = 0.5 * float(np.vdot(wide, wide)) + float(np.sum(problem.weight_of_losses * losses**2))
     feasible = _with_equal_sums(problem, table.astype(np.float64))
     exact = np.ascontiguousarray((X.T @ feasible).T)
     certificate = Certificate(primal, -float(problem.values(exact, feasible[own]).sum()))

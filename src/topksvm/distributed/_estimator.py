@@ -25,6 +25,7 @@ from topksvm.distributed._parts import is_dask_frame
 from topksvm.distributed._shard import Order
 from topksvm.distributed._tasks import Setting
 from topksvm.distributed._team import DaskTeam
+from topksvm.distributed._workers import needing
 from topksvm.estimators import TopKLinearSVC
 from topksvm.estimators._base import print_progress
 from topksvm.solvers import Result
@@ -218,6 +219,19 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         loss = make_loss(self.loss, self.k, self.smoothing)
         check_supported(self.loss, loss, self.solver, self.warm_start)
         client = current_client()
+        before = dict(vars(self))
+        try:
+            with needing(client):
+                result = self._fit(client, loss, X, y, sample_weight)
+        except BaseException:
+            # A model that was trained before stays as it was, and no half of a new one is left.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        warn_unless_solved(result, self.tol, has_warm_start=False)
+        return self
+
+    def _fit(self, client: Any, loss: Any, X: Any, y: Any, sample_weight: Any) -> Result:
         token = uuid.uuid4().hex
         dtype = None if self.dtype is None else supported_dtype(self.dtype)
         data = DaskData(client, token, X, y, sample_weight, dtype)
@@ -244,8 +258,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         result = self._solve(team, data)
         self.n_shards_ = team.n_shards
         self._store(result, self.n_features_in_)
-        warn_unless_solved(result, self.tol, has_warm_start=False)
-        return self
+        return result
 
     def _solve(self, team: DaskTeam, data: DaskData) -> Result:
         order, n_workers = Order(reach=1.0), len(set(team.homes))

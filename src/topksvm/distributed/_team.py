@@ -32,7 +32,7 @@ from topksvm.distributed._model import Evaluated, Standing, bytes_of_round
 from topksvm.distributed._placement import Change, next_change, place_lost
 from topksvm.distributed._shard import Order, can_go_on, rows_of_duals, tree_sum
 from topksvm.distributed._tasks import Call, Setting
-from topksvm.distributed._workers import Workers, WorkersLostError
+from topksvm.distributed._workers import ClientClosedError, Workers, WorkersLostError
 from topksvm.solvers._certificate import SCALES
 from topksvm.solvers._duals import Duals
 
@@ -173,7 +173,8 @@ class DaskTeam:
 
     def close(self) -> None:
         """Forget the shards, on all workers that can be reached."""
-        with suppress(OSError, TimeoutError):  # If not even the scheduler is left.
+        # If not even the scheduler is left, or the client has been closed.
+        with suppress(OSError, TimeoutError, ClientClosedError):
             alive = self.workers.threads()
             there = [number for number, home in enumerate(self.homes) if home in alive]
             self.workers.settle(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from topksvm.distributed import _tasks
@@ -24,6 +25,32 @@ class WorkersLostError(RuntimeError):
     """What was asked of the workers cannot be had any more."""
 
 
+class ClientClosedError(RuntimeError):
+    """The client was closed while it was needed."""
+
+
+def is_closed(client: Any) -> bool:
+    """Return whether a client has been closed, or is about to be."""
+    return getattr(client, "status", None) in ("closing", "closed")
+
+
+@contextmanager
+def needing(client: Any) -> Iterator[None]:
+    """Say so if what the block raises is due to a client that somebody has closed meanwhile.
+
+    Which error that is depends on what the client was about to do.
+    """
+    try:
+        yield
+    except (Exception, CancelledError, asyncio.CancelledError):
+        if not is_closed(client):
+            raise
+        raise ClientClosedError(
+            "The Dask client was closed during the fit; nothing was trained. Connect again, with a "
+            "new Client, and fit again."
+        ) from None
+
+
 class Workers:
     """What a fit, of the name `token`, wants of the workers of a client."""
 
@@ -33,7 +60,13 @@ class Workers:
 
     def threads(self) -> dict[str, int]:
         """Return the workers with their threads."""
+        self.check_client()
         return dict(self.client.nthreads())
+
+    def check_client(self) -> None:
+        """Complain if the client is closed, which might look like lost workers, or no answer."""
+        if is_closed(self.client):
+            raise ClientClosedError("The Dask client was closed.")
 
     def wait(self) -> dict[str, int]:
         """Return the workers with their threads; wait for one if there is none."""
@@ -52,6 +85,7 @@ class Workers:
 
         Dask takes words of eight letters, the first from a to f, for a hash and leaves them out.
         """
+        self.check_client()
         # Numbered, as a task that changes a shard must never be taken for one that is done.
         self.n_submitted += 1
         key = f"topksvm-{name}-{self.n_submitted}-{self.token}"
@@ -86,6 +120,7 @@ class Workers:
                     if future.status == "error":
                         raise
                 except (ShardLostError, distributed.KilledWorker, CancelledError) as error:
+                    self.check_client()
                     raise WorkersLostError from error
             if not set(needed) <= set(self.threads()):
                 raise WorkersLostError

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from topksvm.baselines import NChooseK, OneVsRestSVC, SVMPerf, TopPush, WsabiePP
@@ -73,7 +74,9 @@ def top_push(name: str, ova: str | None) -> Method:
     note = f"stopped when a step changes the dual by less than {CHANGE:g} of it; {SETTLED}"
 
     def make(strength: float, training: Training) -> TopPush:
-        C = 1.0 / (strength * len(training.labels))
+        # The paper divides by the number of positives, which one-vs-rest are those of the class.
+        counts = np.unique(training.labels, return_counts=True)[1]
+        C = 1.0 / (strength * (counts.sum() if ova is None else counts))
         return TopPush(C, reduction=reduction, tol=TOL, change_tol=CHANGE, n_jobs=1)
 
     return Method(
