@@ -59,7 +59,7 @@ class Certificate:
     --------
     >>> from topksvm.solvers import Certificate
     >>> certificate = Certificate(primal=10.0, dual=9.5)
-    >>> certificate.gap, certificate.relative_gap
+    >>> certificate.gap, round(certificate.relative_gap, 9)
     (0.5, 0.05)
 
     Every model has one:
@@ -82,8 +82,9 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``gap / max(|primal|, |dual|)``, and 0 if both are 0."""
-        return self._relative(self.gap)
+        """``gap / max(|primal|, |dual|)``, rounded up, and 0 if both are 0."""
+        # The division is rounded, too, and the denominator may be too large by a bound.
+        return self._relative(self.gap) * (1.0 + 2.0**-48)
 
     @property
     def relative_rounding(self) -> float:
