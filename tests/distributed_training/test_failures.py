@@ -200,6 +200,8 @@ def threads_as_workers():
         Client(cluster) as client,
     ):
         yield client
+    # A client that is closed cannot have them dropped; workers do so on their own, in time.
+    _tasks._SHARDS.clear()
 
 
 def fit_in_thread(model, X, y):
