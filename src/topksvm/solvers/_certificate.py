@@ -121,7 +121,7 @@ def make_certificate(primal: Bound, dual: Bound) -> Certificate:
 
 
 TOLERATED = 1e-6
-"""Share of a dual variable that rounding may have added to it, at the very most.
+"""Share of the weight C of an example that rounding may have added to its duals, at most.
 
 Steps leave some units in the last place, jumps of the extrapolation up to 1e-12. What is farther
 outside of the domain was not put there by rounding.
@@ -133,14 +133,14 @@ def make_duals_feasible(loss: Any, examples: Any, duals: Any) -> float:
 
     Return the largest share that one lost.
     """
-    lost = float(lower_duals(loss, examples, duals))
-    if not lost <= TOLERATED:
+    lost, excess = lower_duals(loss, examples, duals)
+    if not excess <= TOLERATED:
         raise RuntimeError(
-            f"The dual variables are infeasible: one would have to lose {100 * lost:.3g} % of its "
-            "value. No bound follows from them. This is a bug in topksvm; please report it with "
+            f"The dual variables are infeasible: those of an example by {100 * excess:.3g} % of "
+            "its weight C. No bound follows from them. This is a bug in topksvm; please report it with "
             "the data."
         )
-    return lost
+    return float(lost)
 
 
 def rebuild_weights(problem: Any, duals: Any) -> Floats:
@@ -315,15 +315,20 @@ def add_losses_sparse(loss, rows, examples, weights, scales, slack, totals, scra
 
 @kernel
 def lower_duals(loss, examples, duals):
-    """Bring the duals of all examples into the domain; return the largest share that one lost."""
+    """Bring the duals of all examples into the domain.
+
+    Return the largest share that one lost, and the most that an example lost, in units of its C.
+    """
     examples, duals = borrow(examples), borrow(duals)
-    lost = 0.0
+    lost, excess = 0.0, 0.0
     for i in range(examples.labels.size):
         count = duals.count[i]
         if count > 0:
             values = duals.values[duals.start[i] : duals.start[i] + count]
+            before = values.sum()
             lost = max(lost, make_feasible(loss, values, count, examples.C[i]))
-    return lost
+            excess = max(excess, (before - values.sum()) / examples.C[i])
+    return lost, excess
 
 
 @kernel
