@@ -137,8 +137,8 @@ def make_duals_feasible(loss: Any, examples: Any, duals: Any) -> float:
     if not excess <= TOLERATED:
         raise RuntimeError(
             f"The dual variables are infeasible: those of an example by {100 * excess:.3g} % of "
-            "its weight C. No bound follows from them. This is a bug in topksvm; please report it with "
-            "the data."
+            "its weight C. No bound follows from them. This is a bug in topksvm; please report it "
+            "with the data."
         )
     return float(lost)
 
