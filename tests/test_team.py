@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from topksvm import _team
+from topksvm._interrupts import StopRequested
 from topksvm._numba import kernel
 from topksvm._team import hear, make_team, meet, say, share_of, work_together
 
@@ -73,10 +74,10 @@ def test_nobody_waits_for_a_leader_who_does_not_come():
 
     def work(place):
         if place == 0:
-            raise KeyboardInterrupt
+            raise StopRequested
         seen[place] = wait(team)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StopRequested):
         work_together(team, work)
     assert seen == {1: False, 2: False}
     # The next time all is well again.

@@ -24,6 +24,7 @@ from solvers.cases import losses as every_loss
 from solvers.objective import HINGES
 
 from distributed_training.simulation import Simulation, split
+from topksvm._interrupts import StopRequested
 from topksvm.distributed._shard import Order, Shard
 from topksvm.solvers import Status
 from topksvm.solvers._certificate import SCALES
@@ -101,7 +102,7 @@ def test_the_dual_never_falls_and_the_weights_are_those_of_the_duals(K, smoothin
         np.testing.assert_allclose(
             simulation.team.weights(), objective.weights(table), rtol=0, atol=1e-12
         )
-        assert standing.dual == pytest.approx(objective.dual_of(table), rel=1e-12)
+        assert standing.dual == pytest.approx(objective.dual_of(table), rel=1e-10)
         assert standing.dual >= dual - 1e-12 * abs(dual)
         dual = standing.dual
         shares.append(standing.share)
@@ -193,7 +194,10 @@ def test_one_shard_is_the_plain_solver_that_users_call(name, k, smoothing):
     simulation = Simulation(objective, [np.arange(60)], passes=1, tol=0.0, max_iter=n_iter)
     result = simulation.run()
     assert result.n_iter == n_iter
-    np.testing.assert_allclose(result.weights, serial.weights, rtol=0, atol=1e-10)
+    # The certificate may have found that slightly larger weights are better.
+    larger = np.linalg.norm(serial.weights) / np.linalg.norm(result.weights)
+    assert 1.0 - 1e-10 <= larger <= 1.0 + 1e-3
+    np.testing.assert_allclose(larger * result.weights, serial.weights, rtol=0, atol=1e-10)
     assert result.certificate.dual == pytest.approx(serial.certificate.dual, rel=1e-11)
     assert result.certificate.relative_gap <= 1e-4
 
@@ -244,7 +248,7 @@ def test_interrupted_runs_end_with_a_certificate(rounds, monkeypatch):
 
     def interrupted(shard, weights, order):
         if shard is simulation.shards[1] and simulation.cocoa.n_rounds == rounds and order.passes:
-            raise KeyboardInterrupt
+            raise StopRequested
         return solve(shard, weights, order)
 
     monkeypatch.setattr(Shard, "solve", interrupted)
@@ -279,7 +283,7 @@ def test_a_shard_goes_on_from_its_snapshot():
     )
     again = Shard(old.solver.loss, plain, 3, duals=old.snapshot())
     before, after = old.contribution(), again.contribution()
-    assert after.dual == pytest.approx(before.dual, rel=1e-12)
+    assert after.sums.total == pytest.approx(before.sums.total, rel=1e-12)
     np.testing.assert_allclose(after.weights, before.weights, rtol=0, atol=1e-12)
     simulation.team.shards[1] = simulation.shards[1] = again
     check(simulation, simulation.run(), 1e-3)

@@ -11,6 +11,7 @@ from itertools import count, pairwise, product
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from solvers.cases import make_data, make_objective
 
 from topksvm.distributed import DaskTopKLinearSVC, _estimator, _tasks, _team
@@ -258,6 +259,33 @@ def test_a_client_that_is_closed_in_the_middle_of_a_fit(monkeypatch, task, delay
         assert time.monotonic() - began < 30.0
         assert model.coef_ == "what was trained before"
         assert not hasattr(model, "classes_")
+
+
+def test_interrupts_during_a_fit(client, monkeypatch):
+    """One ends it with the model of the last round, a second one without a model."""
+    X, y = make_data(400, 30, 15)
+    rounds = count(1)
+    pressed = 1
+
+    def report(passes, seconds, gap):  # noqa: ARG001
+        if next(rounds) == 3:
+            for _ in range(pressed):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.1)  # Signals of one kind that come together are one.
+
+    monkeypatch.setattr(_estimator, "print_progress", report)
+    model = DaskTopKLinearSVC(k=2, C=1.0, tol=1e-13, random_state=0, verbose=1)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(da.from_array(X, chunks=(90, -1)), y)
+    assert len(model.history_) == 3
+    objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=1.0, bias=1.0)
+    W = np.hstack([model.coef_, model.intercept_[:, None]])
+    assert model.certificate_.primal == pytest.approx(objective.primal(W), rel=1e-9)
+    pressed, rounds = 2, count(1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(da.from_array(X, chunks=(90, -1)), y)
+    np.testing.assert_array_equal(model.coef_, W[:, :-1])
+    assert workers_are_empty(client)
 
 
 def test_no_client(monkeypatch):

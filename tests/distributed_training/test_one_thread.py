@@ -60,5 +60,5 @@ def test_the_first_task_to_end_does_not_free_the_threads_for_the_others():
 
 def test_all_that_computes_is_limited():
     tasks = ["build", "solve", "contribute", "evaluate", "evaluate_larger", "add", "conclude"]
-    for task in [*(getattr(_tasks, name) for name in tasks), _lazy._apply, _lazy._count]:
+    for task in [*(getattr(_tasks, name) for name in tasks), _lazy._apply, _lazy._tally]:
         assert hasattr(task, "__wrapped__"), task

@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import (
 import topksvm.estimators._kernel as kernel_module
 from estimators.data import M, problem
 from topksvm import TopKLinearSVC, TopKSVC
+from topksvm._threads import n_threads
 
 EXACT = {"C": 0.1, "tol": 1e-6, "max_iter": 100_000, "random_state": 0}
 HINGES = ("topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full")
@@ -286,17 +287,14 @@ def test_weights_act():
 def test_n_jobs_verbose_and_max_iter_act(monkeypatch, capsys):
     X, y = problem()
     seen = []
-    solve = kernel_module.solve_kernel
-
-    def spy(*args, **others):
-        seen.append(others["n_jobs"])
-        return solve(*args, **others)
-
-    monkeypatch.setattr(kernel_module, "solve_kernel", spy)
-    monkeypatch.setenv("TOPKSVM_NUM_THREADS", "3")
-    for n_jobs in (None, 2, -1, -2):
-        fit(X, y, n_jobs=n_jobs, tol=0.1)
-    assert seen == [None, 2, 3, 2]
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_module, "print_progress", lambda *_: seen.append(n_threads()))
+        patch.setenv("TOPKSVM_NUM_THREADS", "3")
+        for n_jobs, expected in ((None, 3), (2, 2), (-1, 3), (-2, 2)):
+            seen.clear()
+            fit(X, y, n_jobs=n_jobs, tol=0.1, verbose=1)
+            assert set(seen) == {expected}
+    fit(X, y, tol=0.1)
     assert capsys.readouterr().err == ""
     fit(X, y, verbose=1, tol=1e-3)
     assert "relative gap" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import topksvm.estimators._linear as linear
 from estimators.data import M, objective, problem
 from topksvm import TopKLinearSVC
+from topksvm._threads import n_threads
 from topksvm.losses import LOSSES
 
 EXACT = {"C": 0.1, "tol": 1e-8, "max_iter": 100_000, "random_state": 0}
@@ -157,18 +158,13 @@ def test_dtype_acts(dtype):
 
 def test_n_jobs_acts(monkeypatch):
     seen = []
-    solve = linear.solve_checked
-
-    def spy(*args, **kwargs):
-        seen.append(kwargs["n_jobs"])
-        return solve(*args, **kwargs)
-
-    monkeypatch.setattr(linear, "solve_checked", spy)
+    monkeypatch.setattr(linear, "print_progress", lambda *_: seen.append(n_threads()))
     monkeypatch.setenv("TOPKSVM_NUM_THREADS", "3")
     X, y = problem()
-    models = [fit(X, y, n_jobs=n, tol=1e-3) for n in (None, 1, -1, -2, -9)]
-    assert seen == [None, 1, 3, 2, 1]
-    for model in models:
+    for n_jobs, expected in ((None, 3), (1, 1), (-1, 3), (-2, 2), (-9, 1)):
+        seen.clear()
+        model = fit(X, y, n_jobs=n_jobs, tol=1e-3, verbose=1)
+        assert set(seen) == {expected}
         assert model.certificate_.relative_gap <= 1e-3
 
 

@@ -17,6 +17,7 @@ from solvers.cases import (
     run,
 )
 from solvers.objective import HINGES, check, check_primal_solver
+from topksvm._interrupts import StopRequested
 from topksvm.solvers import Status
 
 every_hinge = pytest.mark.parametrize("name", HINGES)
@@ -280,7 +281,7 @@ def test_interrupt_inside_a_pass_after_a_certificate(name, monkeypatch):
 
     def interrupt(loss, rows, index, *args):
         block_pass(loss, rows, index[:70], *args)
-        raise KeyboardInterrupt
+        raise StopRequested
 
     monkeypatch.setattr(sdca, "block_pass", interrupt)
     result = solver.run()

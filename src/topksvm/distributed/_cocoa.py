@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._interrupts import raise_if_stopped
 from topksvm.distributed._local_team import Team, WeightsLostError
 from topksvm.distributed._model import Standing
 from topksvm.distributed._shard import Order
@@ -177,6 +178,7 @@ class CoCoA(Run):
     def _run(self, report: Report | None) -> Status:
         options = self.options
         while True:
+            raise_if_stopped()
             self._welcome()
             n_shards = self.team.n_shards
             goes_on = self.team.can_go_on and n_shards > 1

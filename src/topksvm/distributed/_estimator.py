@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from topksvm._interrupts import stoppable
 from topksvm.distributed._blocks import labels_of
 from topksvm.distributed._checks import check_supported, current_client, supported_dtype
 from topksvm.distributed._cocoa import CoCoA
@@ -271,7 +272,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         with closing(team):
             team.start()
             run = CoCoA(team, options, passes, self.local_passes or ALONE)
-            return run.run(print_progress if self.verbose else None)
+            return stoppable(lambda: run.run(print_progress if self.verbose else None))
 
     def _weights_by_class(self, sums: Array) -> Array:
         """Return ``C * class_weight``, given the sums of the sample weights by class."""

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from topksvm._interrupts import raise_if_abandoned
 from topksvm.distributed import _tasks
 from topksvm.distributed._parts import import_dask
 from topksvm.distributed._tasks import ShardLostError
@@ -113,6 +114,7 @@ class Workers:
         has_ended = threading.Event()
         future.add_done_callback(lambda _: has_ended.set())
         while True:
+            raise_if_abandoned()
             if has_ended.wait(POLL):
                 try:
                     return future.result(timeout=PATIENCE)

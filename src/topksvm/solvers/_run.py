@@ -78,12 +78,15 @@ class Run(ABC):
         )
 
     def run(self, report: Report | None = None) -> Result:
-        """Run until the gap is within tol, or the budget is used up, or Ctrl-C."""
+        """Run until the gap is within tol, or the budget is used up, or Ctrl-C.
+
+        `report` may raise ``KeyboardInterrupt`` to the same effect.
+        """
         try:
-            status = self._run(report)
+            status = self._run(None if report is None else _interruptible(report))
         except StopRequested:
             stop = current_stop()
-            if stop is None or stop.is_leaving:
+            if stop is not None and stop.is_leaving:
                 raise
             status = Status.INTERRUPTED
         return self.finish(status)
@@ -104,3 +107,15 @@ class Run(ABC):
             status,
             dict(self.seconds),
         )
+
+
+def _interruptible(report: Report) -> Report:
+    """Take an interrupt that `report` raises, which is called at safe places, as one of the run."""
+
+    def interruptible(passes: int, seconds: float, gap: float) -> None:
+        try:
+            report(passes, seconds, gap)
+        except KeyboardInterrupt:
+            raise StopRequested from None
+
+    return interruptible
