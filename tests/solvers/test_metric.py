@@ -116,7 +116,7 @@ def test_only_where_it_pays():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_numbers_of_any_size(dtype):
-    """Rounding makes no curvature indefinite, and what overflows is left alone."""
+    """Rounding makes no curvature indefinite; what overflows is refused before it is squared."""
     for size in (1e-12, 1e4, 1e9):
         problem = spread_problem(dtype=dtype)
         rows = (size * problem.rows.x).astype(dtype)
@@ -124,9 +124,9 @@ def test_numbers_of_any_size(dtype):
         scaled = make_problem(rows, problem.examples.labels, problem.examples.C, 8, 0)
         assert np.isfinite(make_metric(scaled).inverse).all()
     huge = np.full((400, 4), np.finfo(dtype).max, dtype)
-    with np.errstate(over="ignore"):
-        for X in (huge, sp.csr_array(np.full((400, 4), 1e300))):
-            assert make_metric(make_problem(X, np.arange(400) % 3, np.ones(400), 3, 0)) is None
+    for X in (huge, sp.csr_array(np.full((400, 4), 1e300))):
+        with pytest.raises(ValueError, match="too large for float"), np.errstate(over="ignore"):
+            make_problem(X, np.arange(400) % 3, np.ones(400), 3, 0)
 
 
 @pytest.mark.parametrize("make", [spread_problem, sparse_problem])

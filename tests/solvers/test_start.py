@@ -154,7 +154,8 @@ def test_the_certificate_refuses_infeasible_duals(loss):
     problem = make_problem(X, y, np.full(60, 1.0), 8)
     certificate, *_ = certify(kind, problem, result.duals)
     assert certificate.relative_gap < 1e-5
-    result.duals.values[: result.duals.used[0]] *= 1.01
+    # Softmax has room: its duals leave a share to the true class.
+    result.duals.values[: result.duals.used[0]] *= 1e3 if loss == "softmax" else 1.01
     with pytest.raises(RuntimeError, match="infeasible"):
         certify(kind, problem, result.duals)
 
@@ -174,7 +175,7 @@ def test_duals_in_the_domain_lose_next_to_nothing(name):
 def test_estimators_start_from_any_last_fit(sparse):
     X, y = data(120)
     rows = sp.csr_matrix(X) if sparse else X
-    model = TopKLinearSVC(k=3, C=1.0, warm_start=True, tol=1e-6)
+    model = TopKLinearSVC(k=3, C=1.0, warm_start=True, tol=1e-6, max_iter=10**6)
     for changes in ({}, {"C": 0.01}, {"C": 30.0}, {"k": 5}, {"loss": "topk_hinge_beta"}):
         found = model.set_params(**changes).fit(rows, y)
         cold = TopKLinearSVC(**model.get_params() | {"warm_start": False}).fit(rows, y)
