@@ -122,7 +122,7 @@ def test_interrupted_fits(what, delays):
     """A streamed fit returned a wrong certificate after two; a path went on for 11 seconds."""
     outcome, n_points, error, is_same = run(what, delays)
     assert is_same
-    assert error < 1e-6
+    assert error < (1e-4 if what == "kernel" else 1e-6)  # K and its duals are float32.
     if len(delays) > 1 or what == "cv":
         assert outcome in ("model", "KeyboardInterrupt")
     elif delays == [0.4]:
