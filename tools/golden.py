@@ -47,7 +47,7 @@ def fits(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, Fit]]:
         for dtype in (np.float32, np.float64):
             for name, form in formats.items():
                 rows = form(X.astype(dtype))
-                model = TopKLinearSVC(3, loss=loss, **COMMON)
+                model = TopKLinearSVC(1 if loss == "softmax" else 3, loss=loss, **COMMON)
                 yield (
                     f"{loss}, {dtype.__name__}, {name}",
                     lambda model=model, rows=rows: weights(model.fit(rows, y)),
