@@ -33,7 +33,7 @@ class Ratio:
 
 def measure(*, quick: bool = False) -> list[Ratio]:
     """Return all ratios, on one thread."""
-    from topksvm.experiments.solver_speed import measure_passes
+    from benchmarks.solver_speed import measure_passes
 
     shape = (2000, 512, 1000) if quick else (8000, 2048, 1000)
     speed = measure_passes(shape, k=5, C=1.0, threads=1, repeats=3)
@@ -47,7 +47,7 @@ def measure(*, quick: bool = False) -> list[Ratio]:
 
 def measure_step(m: int = 1000, turns: int = 5) -> float:
     """Return the time of a dual step for k = 5 over that of sorting its scores."""
-    from topksvm.experiments.solver_speed import time_dual_step
+    from benchmarks.solver_speed import time_dual_step
 
     rows = np.random.default_rng(0).standard_normal((500, m - 1), dtype=np.float32)
     step = sort = np.inf

@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 from sklearn.base import clone

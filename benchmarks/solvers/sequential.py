@@ -32,10 +32,10 @@ class Sequential(Solver):
         """Stop at a proven relative gap."""
         from threadpoolctl import threadpool_limits
 
+        from benchmarks.sequential import SequentialSDCA
         from topksvm._threads import thread_limit
-        from topksvm.experiments.sequential import SequentialSDCA
+        from topksvm.data._problem import make_problem
         from topksvm.losses import LOSSES
-        from topksvm.solvers._problem import make_problem
         from topksvm.solvers._sdca import SDCAOptions
 
         loss: Any = LOSSES["topk_hinge_alpha"]

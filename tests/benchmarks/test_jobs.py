@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import __main__ as command
-from benchmarks import jobs, measure, worker
+from benchmarks import __main__ as command, jobs, measure, worker
 from benchmarks.datasets import DATASETS, Splits, make_synthetic, restore, store
 from benchmarks.jobs import Job, plan
 from benchmarks.measure import Outcome, Store, run_job, run_jobs

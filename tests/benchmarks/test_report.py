@@ -181,7 +181,7 @@ def test_the_guard_fails_above_its_bound(capsys):
 
 
 def test_the_guard_measures_what_it_says(monkeypatch):
-    from topksvm.experiments import solver_speed
+    from benchmarks import solver_speed
 
     def slow(shape, **_):
         return solver_speed.PassSpeed(shape, 1.0, 1, products=1.0, full=3.5, active=0.5)

@@ -104,8 +104,8 @@ def test_demo_into_a_file_is_one_clear_line(tmp_path, capsys):
 
 
 def test_bench_projections_measures_and_writes(tmp_path, capsys, monkeypatch):
-    from topksvm.cli import _bench
-    from topksvm.experiments import scaling
+    from benchmarks import cli_bench as _bench
+    from topksvm.reproduction import _scaling as scaling
 
     real = scaling.measure_scaling
     monkeypatch.setattr(_bench, "measure_scaling", lambda *_, **__: real([100, 1000], 3, repeats=1))
@@ -131,8 +131,8 @@ def test_bench_finds_out_early_that_it_cannot_write(tmp_path, capsys):
 
 
 def test_bench_path_together_measures_in_memory_and_on_disk(capsys, monkeypatch):
-    from topksvm.cli import _bench
-    from topksvm.experiments.solver_speed import make_mixture
+    from benchmarks import cli_bench as _bench
+    from benchmarks.solver_speed import make_mixture
 
     monkeypatch.setattr(
         _bench, "silhouettes", lambda _: (*make_mixture(60, 300, 30, "float32"), 1.0)
@@ -184,7 +184,7 @@ def test_a_closed_pipe_is_no_error():
 def test_plots_without_matplotlib_say_how_to_install_it():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from topksvm.experiments.figures import draw_simplices\n"
+        "from topksvm.reproduction._figures import draw_simplices\n"
         "draw_simplices()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

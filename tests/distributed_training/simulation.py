@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from topksvm.data._problem import make_problem
 from topksvm.distributed._cocoa import CoCoA
 from topksvm.distributed._local_team import LocalTeam
 from topksvm.distributed._shard import Shard, can_go_on
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._solve import make_loss
 

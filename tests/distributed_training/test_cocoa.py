@@ -12,6 +12,7 @@ from solvers.cases import (
     SMOOTHING,
     every_dtype,
     every_format,
+    losses as every_loss,
     make_data,
     make_objective,
     make_sdca,
@@ -20,7 +21,6 @@ from solvers.cases import (
     run,
     with_softmax,
 )
-from solvers.cases import losses as every_loss
 from solvers.objective import HINGES
 
 from distributed_training.simulation import Simulation, split

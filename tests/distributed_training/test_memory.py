@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from solvers.cases import make_data
 
+from topksvm.data._problem import make_problem
 from topksvm.distributed._blocks import Block
 from topksvm.distributed._memory import (
     ShardSize,
@@ -21,7 +22,6 @@ from topksvm.distributed._memory import (
 from topksvm.distributed._model import conclude, start_model
 from topksvm.distributed._shard import Contribution, Order, Shard
 from topksvm.solvers._certificate import SCALES
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._rounding import DualSums
 from topksvm.solvers._solve import make_loss
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from topksvm.experiments.distributed_speed import measure_distributed
-from topksvm.experiments.solver_speed import make_mixture
+from benchmarks.distributed_speed import measure_distributed
+from benchmarks.solver_speed import make_mixture
 
 
 def test_rounds_and_bytes_grow_with_the_number_of_shards():

@@ -12,8 +12,7 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from losses import references
-from losses import test_losses as harness
+from losses import references, test_losses as harness
 
 import topksvm
 from topksvm.losses import LOSSES

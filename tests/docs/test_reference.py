@@ -16,7 +16,7 @@ API = Path(__file__).parents[2] / "docs" / "api.rst"
 
 # Modules without an underscore that are no part of the interface: `estimators` is where the names
 # of `topksvm` are at home, the others serve the command line.
-INNER = ("topksvm.estimators", "topksvm.experiments", "topksvm.cli")
+INNER = ("topksvm.estimators", "topksvm.data", "topksvm.extraction", "topksvm.report", "topksvm.reproduction", "topksvm.cli")
 
 
 def _public_modules():

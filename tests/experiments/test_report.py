@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from topksvm.datasets import Dataset
-from topksvm.experiments.report import write_report
-from topksvm.experiments.report._explorer import choose_rows, confusable_pairs, explore
-from topksvm.experiments.report._sprites import COLUMNS, encode_png, sprite_sheet
+from topksvm.report import write_report
+from topksvm.report._explorer import choose_rows, confusable_pairs, explore
+from topksvm.report._sprites import COLUMNS, encode_png, sprite_sheet
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -9,7 +9,7 @@ import pytest
 
 from topksvm.cli import main
 from topksvm.datasets import make_ambiguous_classes
-from topksvm.experiments.reproduction import make_method, methods_of
+from topksvm.reproduction import make_method, methods_of
 
 
 def write_features(folder, *, per_class=20, n_classes=12):

@@ -14,7 +14,7 @@ from topksvm import TopKLinearSVC
 from topksvm.baselines import WsabiePP
 from topksvm.cli import main
 from topksvm.datasets import Dataset, load_silhouettes, make_ambiguous_classes
-from topksvm.experiments.reproduction import (
+from topksvm.reproduction import (
     DATASETS,
     GUESSES,
     Settings,
@@ -25,11 +25,11 @@ from topksvm.experiments.reproduction import (
     published,
     reproduce,
 )
-from topksvm.experiments.reproduction._candidates import POWERS, Candidate, Method, Training
-from topksvm.experiments.reproduction._output import shown_of
-from topksvm.experiments.reproduction._protocol import guess, run_row
-from topksvm.experiments.reproduction._results import COLUMNS, summarise
-from topksvm.experiments.reproduction._run import thinned
+from topksvm.reproduction._candidates import POWERS, Candidate, Method, Training
+from topksvm.reproduction._output import shown_of
+from topksvm.reproduction._protocol import guess, run_row
+from topksvm.reproduction._results import COLUMNS, summarise
+from topksvm.reproduction._run import thinned
 
 SHARED = Path(__file__).parents[3] / "shared"
 SILHOUETTES = SHARED / "data" / "caltech101_silhouettes_28_split1.mat"
@@ -282,7 +282,7 @@ def test_guesses_in_blocks_are_those_at_once(monkeypatch):
     data = small_data()
     W = np.random.default_rng(0).standard_normal((15, 10))
     whole = guess(W, data.X_test, data.y_test)
-    monkeypatch.setattr("topksvm.experiments.reproduction._protocol.BLOCK", 100)
+    monkeypatch.setattr("topksvm.reproduction._protocol.BLOCK", 100)
     parts = guess(W, data.X_test, data.y_test)
     np.testing.assert_array_equal(whole.ranks, parts.ranks)
     np.testing.assert_array_equal(whole.classes, parts.classes)

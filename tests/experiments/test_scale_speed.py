@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks import scale_speed
+from benchmarks.scale_speed import Epoch, growth, make_file, run_to_gap, time_epoch
 from topksvm.cli import _bench_scale, main
-from topksvm.experiments import scale_speed
-from topksvm.experiments.scale_speed import Epoch, growth, make_file, run_to_gap, time_epoch
 
 SHAPE = (600, 20, 12)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topksvm.experiments.figures import draw_scaling, draw_simplices, topk_simplex_vertices
-from topksvm.experiments.scaling import Measurement, growth_exponent, measure_scaling, summarise
 from topksvm.projections import project_topk_simplex
+from topksvm.reproduction._figures import draw_scaling, draw_simplices, topk_simplex_vertices
+from topksvm.reproduction._scaling import Measurement, growth_exponent, measure_scaling, summarise
 
 
 def _made_up():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topksvm.experiments.sequential import PrintedSDCA, SequentialSDCA
-from topksvm.experiments.solver_speed import make_mixture
+from benchmarks.sequential import PrintedSDCA, SequentialSDCA
+from benchmarks.solver_speed import make_mixture
+from topksvm.data._problem import make_problem
 from topksvm.losses import LOSSES
 from topksvm.projections.reference import topk_simplex
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions
 
 

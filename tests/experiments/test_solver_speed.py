@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from topksvm.experiments.path_speed import time_path, time_together
-from topksvm.experiments.solver_speed import (
+from benchmarks.path_speed import time_path, time_together
+from benchmarks.solver_speed import (
     make_mixture,
     measure_passes,
     time_dual_step,

@@ -10,15 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from numba import njit
 from scipy.special import wrightomega
 
 from losses import references as ref
-from topksvm.losses import LOSSES, Softmax, TopKEntropy
-from topksvm.losses import _contract as contract
+from topksvm.losses import LOSSES, Softmax, TopKEntropy, _contract as contract
 from topksvm.losses._softmax import wright_omega
 from topksvm.projections._candidates import make_workspace
 

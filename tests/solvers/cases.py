@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from solvers.objective import HINGES, Objective
 from topksvm import solve
-from topksvm.solvers._problem import make_problem
+from topksvm.data._problem import make_problem
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._solve import make_loss
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from solvers.cases import FORMATS, every_format, make_data, make_objective, make_sdca
 from solvers.objective import HINGES
 from topksvm._numba import kernel
 from topksvm.losses import LOSSES
-from topksvm.losses._hinge import feasible_step
+from topksvm.losses._contract import feasible_step
 from topksvm.projections import project_capped_simplex, project_topk_simplex
 from topksvm.solvers._certificate import rebuild_weights
 from topksvm.solvers._duals import snapshot

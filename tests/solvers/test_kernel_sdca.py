@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from solvers.cases import SMOOTHING, every_dtype, make_data, make_objective, run, some_dual_steps
-from topksvm.solvers import Status
-from topksvm.solvers import _kernel_sdca as kernel_sdca
-from topksvm.solvers._gram import MEGABYTE, ComputedGram, GivenGram
+from topksvm.data._gram import MEGABYTE, ComputedGram, GivenGram
+from topksvm.solvers import Status, _kernel_sdca as kernel_sdca
 from topksvm.solvers._kernel_sdca import (
     KernelOptions,
     KernelSDCA,

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 
 import topksvm
 from solvers.cases import make_data
+from topksvm.data._problem import make_problem
 from topksvm.losses import Softmax
 from topksvm.solvers import _lbfgs, _metric
 from topksvm.solvers._lbfgs import LBFGS
 from topksvm.solvers._metric import make_metric
-from topksvm.solvers._problem import make_problem
 
 
 def spread_problem(n=600, d=30, m=8, dtype=np.float64, bias=0.0, seed=0):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from topksvm import TopKLinearSVC
-from topksvm.solvers import _array_sources
-from topksvm.solvers._array_sources import ArraySource, FileSource, MappedSource
-from topksvm.solvers._sources import open_source
+from topksvm.data import _array_sources
+from topksvm.data._array_sources import ArraySource, FileSource, MappedSource
+from topksvm.data._sources import open_source
 
 pa = pytest.importorskip("pyarrow", reason="needs topksvm[parquet]")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 import topksvm
 from topksvm import TopKLinearSVC
+from topksvm.data._problem import make_problem
 from topksvm.losses import LOSSES
 from topksvm.solvers import Status
 from topksvm.solvers._certificate import certify, make_duals_feasible
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._solve import make_loss
 from topksvm.solvers._start import check_structure
 

@@ -13,15 +13,15 @@ import scipy.sparse as sp
 
 from solvers.objective import Objective
 from topksvm import TopKLinearSVC
+from topksvm.data._sources import open_source
+from topksvm.data._windows import WindowReader
 from topksvm.datasets import make_ambiguous_classes
 from topksvm.estimators import _streamed
 from topksvm.solvers import _checkpoint, _sources
 from topksvm.solvers._checkpoint import CURRENT, CheckpointError, CheckpointFolder
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._solve import make_loss
-from topksvm.solvers._sources import open_source
 from topksvm.solvers._streaming import StreamedSDCA, make_streamed_problem
-from topksvm.solvers._windows import WindowReader
 
 N, D, M = 3000, 12, 15
 LIMIT = 1_726_000

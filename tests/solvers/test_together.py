@@ -11,8 +11,8 @@ import pytest
 import topksvm
 from solvers.cases import make_data, make_objective
 from solvers.objective import check
+from topksvm.data._problem import make_problem
 from topksvm.solvers import Status, _together
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._solve import make_loss
 from topksvm.solvers._together import Walk, have_common_work, trace_together

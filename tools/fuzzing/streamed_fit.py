@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from topksvm import TopKLinearSVC
+from topksvm.data import _sources
 from topksvm.datasets import make_ambiguous_classes
 from topksvm.estimators import _streamed
-from topksvm.solvers import _sources
 
 PATIENCE = 120.0
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from topksvm.estimators._base import LinearClassifier, check_two_classes, without_duplicates
+from topksvm.estimators import LinearClassifier, check_two_classes, without_duplicates
 
 Array = NDArray[Any]
 

@@ -34,7 +34,7 @@ from topksvm.baselines._labellings import PERCENT, Labelling
 from topksvm.baselines._line_search import Line, Tangent, search_line
 from topksvm.baselines._planes import Planes
 from topksvm.baselines._reduction import Reduction
-from topksvm.solvers._certificate import Certificate
+from topksvm.solvers import Certificate
 
 Floats = NDArray[np.floating[Any]]
 

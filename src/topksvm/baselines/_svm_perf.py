@@ -17,8 +17,8 @@ from topksvm.baselines._base import Baseline
 from topksvm.baselines._cutting_planes import Solution, Stopping, certify, svm_perf_path
 from topksvm.baselines._labellings import Measure
 from topksvm.baselines._reduction import Reduction
-from topksvm.estimators._base import threads
-from topksvm.solvers._certificate import Certificate
+from topksvm.estimators import threads
+from topksvm.solvers import Certificate
 
 SINGLE_TOL = 1e-4
 """The least `tol` for which planes are looked for in float32."""

@@ -23,7 +23,7 @@ from topksvm.baselines._top_push_solver import (
     TopPushResult,
     solve_top_push,
 )
-from topksvm.estimators._base import print_progress, threads
+from topksvm.estimators import print_progress, threads
 
 Floats = NDArray[np.floating[Any]]
 

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.baselines._equal_sums import equal_sums_multiplier
-from topksvm.solvers._certificate import Certificate
-from topksvm.solvers._result import Check
+from topksvm.solvers import Certificate, Check
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]

@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> None:
     """Run the command."""
     from topksvm.cli._reproduce import run_table
     from topksvm.datasets import load_quickdraw
-    from topksvm.experiments.reproduction import Settings, Source
-    from topksvm.experiments.reproduction._output import lead
+    from topksvm.reproduction import Settings, Source, lead
 
     print("Quick, Draw!: 24,150 sketches of 345 things to train on, 6,900 to test with.")
     print("Often nobody can tell from one guess; so how good are the best 5, the best 10?\n")

@@ -11,8 +11,7 @@ from typing import Any
 from topksvm.cli._errors import UserError
 from topksvm.cli._folders import check_folder
 from topksvm.cli._output import end_progress, report_progress
-from topksvm.experiments.extraction import SPLITS, extract_features
-from topksvm.experiments.network import Network, Preparation
+from topksvm.extraction import SPLITS, Network, Preparation, extract_features
 
 _EXAMPLES = """examples:
   topksvm extract photos/train --model resnet50.onnx --out features

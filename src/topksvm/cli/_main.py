@@ -14,7 +14,6 @@ from types import FrameType
 from topksvm import __version__
 from topksvm._threads import n_threads
 from topksvm.cli import (
-    _bench,
     _cv,
     _demo,
     _evaluate,
@@ -35,7 +34,6 @@ _COMMANDS = (
     _cv,
     _reproduce,
     _extract,
-    _bench,
     _info,
 )
 

@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> None:
         _refuse(options, _ONLY_TABLES)
         draw_figures(out)
         return
-    from topksvm.experiments.reproduction import Settings
+    from topksvm.reproduction import Settings
 
     try:
         source = make_source(options)
@@ -146,7 +146,7 @@ def _refuse(options: argparse.Namespace, names: Iterable[str]) -> None:
 
 def choose_rows(options: argparse.Namespace, m: int) -> int | None:
     """Return the most training rows to use, or None for all."""
-    from topksvm.experiments.reproduction._run import SILHOUETTE_ROWS
+    from topksvm.reproduction import SILHOUETTE_ROWS
 
     if options.rows is not None:
         if options.rows < m:
@@ -161,7 +161,7 @@ def choose_rows(options: argparse.Namespace, m: int) -> int | None:
 def make_source(options: argparse.Namespace) -> Any:
     """Return where the data comes from."""
     from topksvm.datasets import load_features, load_quickdraw, load_silhouettes
-    from topksvm.experiments.reproduction import Source
+    from topksvm.reproduction import Source
 
     subject = options.subject
     if options.data is not None and subject != "caltech101-silhouettes":
@@ -185,7 +185,7 @@ def make_source(options: argparse.Namespace) -> Any:
 
 def choose_methods(subject: str, wanted: list[str], m: int) -> list[str]:
     """Return the methods asked for, in the order of the table; groups only what m classes allow."""
-    from topksvm.experiments.reproduction import make_method, methods_of
+    from topksvm.reproduction import make_method, methods_of
 
     table = methods_of(subject)
     later = ["softmax", "smooth-top-1-SVM"]  # Not in the paper, and hard to beat.
@@ -222,10 +222,7 @@ def run_table(
     as_json: bool = False,
 ) -> list[Any]:
     """Train and test all methods; print and write the table, and return it."""
-    from topksvm.experiments.reproduction import reproduce
-    from topksvm.experiments.reproduction._output import write_folder
-    from topksvm.experiments.reproduction._results import as_text, notes_of
-    from topksvm.experiments.reproduction._run import open_store
+    from topksvm.reproduction import as_text, notes_of, open_store, reproduce, write_folder
 
     check_folder(out)
     start = time.perf_counter()
@@ -273,8 +270,7 @@ def draw_figures(out: Path) -> None:
     """Draw the simplex figure and the scaling figure."""
     from topksvm._files import replacing
     from topksvm._matplotlib import import_pyplot
-    from topksvm.experiments.figures import draw_scaling, draw_simplices
-    from topksvm.experiments.scaling import measure_scaling
+    from topksvm.reproduction import draw_scaling, draw_simplices, measure_scaling
 
     check_folder(out)
     try:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
-from topksvm.estimators._base import without_duplicates
+from topksvm.estimators import without_duplicates
 
 Array = NDArray[Any]
 

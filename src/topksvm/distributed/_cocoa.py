@@ -22,10 +22,7 @@ from topksvm._interrupts import raise_if_stopped
 from topksvm.distributed._local_team import Team, WeightsLostError
 from topksvm.distributed._model import Standing
 from topksvm.distributed._shard import Order
-from topksvm.solvers._certificate import SCALES, Certificate
-from topksvm.solvers._result import Check, Result, Status
-from topksvm.solvers._run import Report, Run
-from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers import SCALES, Certificate, Check, Report, Result, Run, SDCAOptions, Status
 
 Floats = NDArray[np.floating[Any]]
 

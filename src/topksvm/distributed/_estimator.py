@@ -27,11 +27,8 @@ from topksvm.distributed._shard import Order
 from topksvm.distributed._tasks import Setting
 from topksvm.distributed._team import DaskTeam
 from topksvm.distributed._workers import needing
-from topksvm.estimators import TopKLinearSVC
-from topksvm.estimators._base import print_progress
-from topksvm.solvers import Result
-from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._solve import make_loss, warn_unless_solved
+from topksvm.estimators import TopKLinearSVC, print_progress
+from topksvm.solvers import Result, SDCAOptions, make_loss, warn_unless_solved
 
 Array = NDArray[Any]
 

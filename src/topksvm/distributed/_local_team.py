@@ -20,7 +20,7 @@ from topksvm.distributed._model import (
     start_model,
 )
 from topksvm.distributed._shard import Order, Shard, tree_sum
-from topksvm.solvers._certificate import SCALES
+from topksvm.solvers import SCALES
 
 Floats = NDArray[np.floating[Any]]
 

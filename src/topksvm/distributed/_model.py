@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.distributed._shard import Contribution, Order
-from topksvm.solvers._certificate import SCALES, Certificate, make_certificate
-from topksvm.solvers._rounding import Bound, DualSums, Size, gamma, lower_bound, upper_bound
+from topksvm.solvers import (
+    SCALES,
+    Bound,
+    Certificate,
+    DualSums,
+    Size,
+    gamma,
+    lower_bound,
+    make_certificate,
+    upper_bound,
+)
 
 Floats = NDArray[np.floating[Any]]
 

@@ -32,18 +32,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._certificate import (
+from topksvm.data import Problem
+from topksvm.solvers import (
+    SDCA,
+    Duals,
+    DualSums,
+    SDCAOptions,
+    find_direction,
+    largest_norm,
     make_duals_feasible,
+    move,
     rebuild_weights,
+    slack_of_margins,
+    snapshot,
+    start_from_duals,
     sum_dual_values,
     sums_of_losses,
 )
-from topksvm.solvers._duals import Duals, snapshot
-from topksvm.solvers._extrapolation import find_direction, move
-from topksvm.solvers._problem import Problem
-from topksvm.solvers._rounding import DualSums, largest_norm, slack_of_margins
-from topksvm.solvers._sdca import SDCA, SDCAOptions
-from topksvm.solvers._start import start_from_duals
 
 Floats = NDArray[np.floating[Any]]
 

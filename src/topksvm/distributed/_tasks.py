@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm.data import make_problem
 from topksvm.distributed import _model
 from topksvm.distributed._blocks import Block, Piece, join
 from topksvm.distributed._model import Evaluated, Model, start_model
 from topksvm.distributed._one_thread import on_one_thread
 from topksvm.distributed._shard import Contribution, Order, Shard
-from topksvm.solvers._duals import Duals
-from topksvm.solvers._problem import make_problem
+from topksvm.solvers import Duals
 
 Floats = NDArray[np.floating[Any]]
 

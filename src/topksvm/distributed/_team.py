@@ -33,8 +33,7 @@ from topksvm.distributed._placement import Change, next_change, place_lost
 from topksvm.distributed._shard import Order, can_go_on, rows_of_duals, tree_sum
 from topksvm.distributed._tasks import Call, Setting
 from topksvm.distributed._workers import ClientClosedError, Workers, WorkersLostError
-from topksvm.solvers._certificate import SCALES
-from topksvm.solvers._duals import Duals
+from topksvm.solvers import SCALES, Duals
 
 Floats = NDArray[np.floating[Any]]
 

@@ -19,10 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from topksvm._threads import n_threads
+from topksvm.data import WindowReader, file_of, is_out_of_core, is_real, open_source
 from topksvm.estimators._topk_mixin import TopKMixin
-from topksvm.solvers._array_sources import file_of, is_real
-from topksvm.solvers._sources import is_out_of_core, open_source
-from topksvm.solvers._windows import WindowReader
 
 Array = NDArray[Any]
 

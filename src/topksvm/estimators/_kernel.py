@@ -13,6 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from topksvm.data import (
+    ComputedGram,
+    GivenGram,
+    Gram,
+    check_gram,
+    check_sample,
+    check_square,
+    checked_values,
+    sample_rows,
+)
 from topksvm.estimators._base import TopKClassifier, print_progress
 from topksvm.estimators._kernel_functions import (
     KERNELS,
@@ -21,16 +31,15 @@ from topksvm.estimators._kernel_functions import (
     wrap_callable,
 )
 from topksvm.losses import LOSSES
-from topksvm.solvers import Result
-from topksvm.solvers._gram import ComputedGram, GivenGram, Gram, checked_values
-from topksvm.solvers._gram_checks import check_gram, check_sample, check_square, sample_rows
-from topksvm.solvers._kernel_sdca import (
+from topksvm.solvers import (
     BLOCK,
     KernelOptions,
+    Result,
     check_dual_step,
+    make_loss,
     solve_kernel,
+    warn_unless_solved,
 )
-from topksvm.solvers._solve import make_loss, warn_unless_solved
 
 Array = NDArray[Any]
 

@@ -22,11 +22,11 @@ from topksvm.estimators._persistence import load_model, save_model
 from topksvm.estimators._streamed import fit_streamed
 from topksvm.estimators._warm import LastFit, Problem
 from topksvm.losses import LOSSES
-from topksvm.solvers import Result
-from topksvm.solvers._result import Status
-from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._solve import (
+from topksvm.solvers import (
     SOLVERS,
+    Result,
+    SDCAOptions,
+    Status,
     choose_solver,
     make_loss,
     solve_checked,

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from topksvm._interrupts import stoppable
 from topksvm._threads import map_tasks, one_blas_thread, resolve_threads
+from topksvm.data import make_problem
 from topksvm.estimators._base import TopKClassifier
 from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._progress import Progress
@@ -31,11 +32,7 @@ from topksvm.estimators._search import (
 )
 from topksvm.losses import LOSSES
 from topksvm.metrics import topk_accuracy
-from topksvm.solvers import Result
-from topksvm.solvers._path import check_grid
-from topksvm.solvers._problem import make_problem
-from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._solve import choose_solver, make_loss
+from topksvm.solvers import Result, SDCAOptions, check_grid, choose_solver, make_loss
 
 Array = NDArray[Any]
 

@@ -18,14 +18,19 @@ from numpy.typing import NDArray
 
 from topksvm._interrupts import stoppable
 from topksvm._threads import map_tasks, one_blas_thread, thread_limit
+from topksvm.data import Problem
 from topksvm.estimators._progress import Progress
-from topksvm.solvers import Result
-from topksvm.solvers._path import loss_for, trace
-from topksvm.solvers._problem import Problem
-from topksvm.solvers._result import Status
-from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._solve import choose_solver
-from topksvm.solvers._together import Walk, have_common_work, trace_together
+from topksvm.solvers import (
+    Result,
+    SDCAOptions,
+    Status,
+    Walk,
+    choose_solver,
+    have_common_work,
+    loss_for,
+    trace,
+    trace_together,
+)
 
 Array = NDArray[Any]
 Judge = Callable[[Result, str, int, Array], dict[int, float]]

@@ -14,13 +14,19 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from topksvm._interrupts import is_stop_requested, stoppable
 from topksvm._threads import fit_threads
+from topksvm.data import MIN_PIECE, RowSource, open_source
 from topksvm.estimators._base import is_streamed, print_progress
-from topksvm.solvers import Result
-from topksvm.solvers._checkpoint import CheckpointFolder
-from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._solve import choose_solver, make_loss, warn_unless_solved
-from topksvm.solvers._sources import MIN_PIECE, RowSource, open_source
-from topksvm.solvers._streaming import StreamedSDCA, make_streamed_problem, memory_needed
+from topksvm.solvers import (
+    CheckpointFolder,
+    Result,
+    SDCAOptions,
+    StreamedSDCA,
+    choose_solver,
+    make_loss,
+    make_streamed_problem,
+    memory_needed,
+    warn_unless_solved,
+)
 
 Array = NDArray[Any]
 

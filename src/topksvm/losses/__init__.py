@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from topksvm.losses._contract import (
+    dual_step as dual_step,
+    dual_value as dual_value,
+    feasible_step as feasible_step,
+    gradient as gradient,
+    make_feasible as make_feasible,
+    value as value,
+)
 from topksvm.losses._softmax import Softmax
 from topksvm.losses._topk_entropy import TopKEntropy
 from topksvm.losses._topk_hinge_alpha import TopKHingeAlpha

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from topksvm._numba import dispatched
 
-__all__ = ["dual_step", "dual_value", "gradient", "make_feasible", "value"]
+__all__ = ["dual_step", "dual_value", "feasible_step", "gradient", "make_feasible", "value"]
 
 
 @dispatched
@@ -59,3 +59,12 @@ def dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):
     within `row` and the values of the non-zeros are written to `positions` and `values`.
     """
     return loss.dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked)
+
+
+@dispatched
+def feasible_step(loss, values, change, n, r, limit):
+    """Return the largest step up to `limit` for which ``values + step * change`` is feasible.
+
+    `values` and `change` are those of the ``n`` entries that are not zero, `r` is the radius.
+    """
+    return loss.feasible_step(loss, values, change, n, r, limit)

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from topksvm._numba import dispatched, kernel
-from topksvm.projections._candidates import (
+from topksvm.projections import (
     gather_above,
     gather_guess,
+    positions_above,
     put_largest_first,
     round_below,
 )
@@ -41,15 +42,6 @@ def value_of_largest(loss, c, offset):
     No other ``h`` has a part in it.
     """
     return loss.value_of_largest(loss, c, offset)
-
-
-@dispatched
-def feasible_step(loss, values, change, n, r, limit):
-    """Return the largest step up to `limit` for which ``values + step * change`` is feasible.
-
-    `values` and `change` are those of the ``n`` entries that are not zero, `r` is the radius.
-    """
-    return loss.feasible_step(loss, values, change, n, r, limit)
 
 
 @kernel
@@ -181,13 +173,3 @@ def shifted_sum(c, k, offset):
     for j in range(k):
         total += c[j] + offset
     return total
-
-
-@kernel
-def positions_above(a, floor, positions):
-    """Write the positions of the entries above `floor` to `positions`; return how many."""
-    n = 0
-    for i in range(a.size):
-        positions[n] = i
-        n += a[i] > floor
-    return n

@@ -31,7 +31,7 @@ import numpy as np
 from topksvm._numba import kernel
 from topksvm.losses._domain import into_domain
 from topksvm.losses._exp import exponentials, sum_of
-from topksvm.projections._candidates import MIN_LANES, lane_maxima, largest
+from topksvm.projections import MIN_LANES, lane_maxima, largest
 
 __all__ = ["Softmax", "scaled_entropy"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import hinge, step_below_caps
-from topksvm.projections._knapsack import knapsack_thresholds
+from topksvm.projections import knapsack_thresholds
 
 
 @hinge

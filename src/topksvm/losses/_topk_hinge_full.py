@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import hinge, shifted_sum, step_below_caps
-from topksvm.projections._knapsack import knapsack_thresholds
-from topksvm.projections._topk import topk_thresholds
+from topksvm.projections import knapsack_thresholds, topk_thresholds
 
 
 @hinge

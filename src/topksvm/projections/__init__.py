@@ -4,6 +4,17 @@ Each minimises ``1/2 ||a - x||^2 + rho/2 <1, x>^2`` over its set, for one vector
 time linear in the dimension.
 """
 
+from topksvm.projections._candidates import (
+    MIN_LANES as MIN_LANES,
+    gather_above as gather_above,
+    gather_guess as gather_guess,
+    lane_maxima as lane_maxima,
+    largest as largest,
+    make_workspace as make_workspace,
+    positions_above as positions_above,
+    put_largest_first as put_largest_first,
+    round_below as round_below,
+)
 from topksvm.projections._functions import (
     project_capped_simplex,
     project_knapsack,
@@ -11,6 +22,8 @@ from topksvm.projections._functions import (
     project_topk_cone,
     project_topk_simplex,
 )
+from topksvm.projections._knapsack import knapsack_thresholds as knapsack_thresholds
+from topksvm.projections._topk import topk_thresholds as topk_thresholds
 
 __all__ = [
     "project_capped_simplex",

@@ -243,3 +243,13 @@ def largest(c, start, stop):
     for j in range(start + 1, stop):
         top = c[j] if c[j] > top else top
     return top
+
+
+@kernel
+def positions_above(a, floor, positions):
+    """Write the positions of the entries above `floor` to `positions`; return how many."""
+    n = 0
+    for i in range(a.size):
+        positions[n] = i
+        n += a[i] > floor
+    return n

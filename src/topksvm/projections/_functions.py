@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from topksvm._numba import on_warm_up
 from topksvm.projections._candidates import make_workspace
-from topksvm.projections._door import check_flag, check_k, check_number, project_rows
 from topksvm.projections._rows import project_rows_knapsack, project_rows_topk
+from topksvm.projections._validation import check_flag, check_k, check_number, project_rows
 
 Floats = NDArray[np.floating[Any]]
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from topksvm._interrupts import raise_if_abandoned
 from topksvm._numba import borrow, inlined_kernel, kernel
 from topksvm._threads import map_parts, n_threads, thread_limit
-from topksvm.losses._contract import dual_value, make_feasible, value
+from topksvm.data import DenseRows, add_row, gather_rows, load_row, scores_of_all
+from topksvm.losses import dual_value, make_feasible, value
 from topksvm.solvers._rounding import (
     Bound,
     DualSums,
@@ -34,7 +35,6 @@ from topksvm.solvers._rounding import (
     slack_of_margins,
     upper_bound,
 )
-from topksvm.solvers._rows import DenseRows, add_row, gather_rows, load_row, scores_of_all
 from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, inlined_kernel, kernel, summing_kernel
-from topksvm.losses._hinge import feasible_step
+from topksvm.data import add_row, load_row
+from topksvm.losses import feasible_step
 from topksvm.solvers._duals import Duals
-from topksvm.solvers._rows import add_row, load_row
 
 Floats = NDArray[np.floating[Any]]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from topksvm._numba import borrow, kernel, summing_kernel
-from topksvm.losses._contract import dual_value, value
+from topksvm.losses import dual_value, value
 from topksvm.solvers._passes import add_changes, sort_by_class, transpose_columns
 from topksvm.solvers._steps import GROUP, full_step
 

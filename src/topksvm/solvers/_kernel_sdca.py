@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from topksvm._interrupts import raise_if_abandoned, raise_if_stopped, stoppable
 from topksvm._threads import fit_threads
+from topksvm.data import TILE, Examples, Gram, check_diagonal, tolerance
 from topksvm.losses import LOSSES
 from topksvm.solvers._certificate import (
     SCALES,
@@ -26,8 +27,6 @@ from topksvm.solvers._certificate import (
     sum_dual_values,
 )
 from topksvm.solvers._duals import empty_duals, with_room
-from topksvm.solvers._gram import TILE, Gram
-from topksvm.solvers._gram_checks import check_diagonal, tolerance
 from topksvm.solvers._kernel_passes import expand, gram_block, measure_gaps
 from topksvm.solvers._result import Result, Status
 from topksvm.solvers._rounding import (
@@ -41,7 +40,7 @@ from topksvm.solvers._rounding import (
 )
 from topksvm.solvers._run import Report, Run
 from topksvm.solvers._sdca import EXTRA_CANDIDATES, TINY
-from topksvm.solvers._steps import Examples, make_candidates, make_changes, make_scratch
+from topksvm.solvers._steps import make_candidates, make_changes, make_scratch
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]

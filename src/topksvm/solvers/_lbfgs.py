@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
 from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm._threads import map_parts
-from topksvm.losses._contract import dual_value, gradient, make_feasible
+from topksvm.data import Problem
+from topksvm.losses import dual_value, gradient, make_feasible
 from topksvm.solvers._certificate import Certificate, make_certificate, size_of
 from topksvm.solvers._metric import Metric, make_metric, sum_of_squares
-from topksvm.solvers._problem import Problem
 from topksvm.solvers._products import make_products
 from topksvm.solvers._quasi_newton import minimise
 from topksvm.solvers._result import Result, Status

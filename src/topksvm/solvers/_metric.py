@@ -25,8 +25,7 @@ from scipy.linalg.lapack import dtrtri
 
 from topksvm._interrupts import raise_if_stopped
 from topksvm._threads import map_ranges
-from topksvm.solvers._problem import Problem
-from topksvm.solvers._rows import DenseRows, SparseRows
+from topksvm.data import DenseRows, Problem, SparseRows
 
 Floats = NDArray[np.floating[Any]]
 

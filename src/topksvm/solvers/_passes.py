@@ -19,7 +19,7 @@ import numpy as np
 
 from topksvm._numba import borrow, inlined_kernel, kernel, prefetch, summing_kernel
 from topksvm._team import hear, meet, say, share_of
-from topksvm.solvers._rows import add_row, load_row, scores_at, scores_of_all
+from topksvm.data import add_row, load_row, scores_at, scores_of_all
 from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
 
 CLASSES = 16

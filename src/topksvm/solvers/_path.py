@@ -17,10 +17,16 @@ from numpy.typing import NDArray
 
 from topksvm._interrupts import StopRequested, is_stop_requested, stoppable
 from topksvm._threads import fit_threads
+from topksvm.data import (
+    Problem,
+    check_budget,
+    check_labels,
+    check_rows,
+    check_weights,
+    make_problem,
+)
 from topksvm.solvers._certificate import lower_duals, rebuild_weights, sum_dual_values
-from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._duals import Duals
-from topksvm.solvers._problem import Problem, make_problem
 from topksvm.solvers._result import Result, Status
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._solve import choose_solver, make_loss, run_solver, warn_unless_solved

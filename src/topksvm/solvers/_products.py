@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm._threads import map_parts, map_row_ranges
-from topksvm.solvers._problem import Problem
-from topksvm.solvers._rows import DenseRows, SparseRows, axpy
+from topksvm.data import DenseRows, Problem, SparseRows, axpy
 
 Floats = NDArray[np.floating[Any]]
 Labels = NDArray[np.integer[Any]]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from topksvm._interrupts import raise_if_stopped
 from topksvm._team import make_team, work_together
 from topksvm._threads import n_threads
+from topksvm.data import Problem, aligned_zeros, padded
 from topksvm.solvers._certificate import (
     SCALES,
     Certificate,
@@ -34,9 +35,7 @@ from topksvm.solvers._passes import (
     sequential_pass,
 )
 from topksvm.solvers._polish import Polish
-from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Status
-from topksvm.solvers._rows import aligned_zeros, padded
 from topksvm.solvers._run import Report, Run
 from topksvm.solvers._steps import make_candidates, make_changes, make_scratch
 

@@ -11,10 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from topksvm._interrupts import stoppable
 from topksvm._threads import fit_threads
+from topksvm.data import (
+    Problem,
+    check_budget,
+    check_labels,
+    check_rows,
+    check_weights,
+    make_problem,
+)
 from topksvm.losses import LOSSES
-from topksvm.solvers._checks import check_budget, check_labels, check_rows, check_weights
 from topksvm.solvers._lbfgs import LBFGS
-from topksvm.solvers._problem import Problem, make_problem
 from topksvm.solvers._result import Result, Status
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._start import start_duals, start_weights

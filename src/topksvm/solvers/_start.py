@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, kernel
-from topksvm.losses._contract import make_feasible
+from topksvm.data import Problem
+from topksvm.losses import make_feasible
 from topksvm.solvers._duals import Duals, empty_duals
-from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Result
 
 Floats = NDArray[np.floating[Any]]

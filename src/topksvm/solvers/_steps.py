@@ -15,25 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import inlined_kernel, kernel
-from topksvm.losses._contract import dual_step, dual_value, value
-from topksvm.losses._hinge import positions_above
-from topksvm.projections._candidates import (
+from topksvm.losses import dual_step, dual_value, value
+from topksvm.projections import (
     gather_guess,
     make_workspace,
+    positions_above,
     put_largest_first,
     round_below,
 )
 
 GROUP = 16
 """Examples whose scores are brought together at once: a cache line of float32."""
-
-
-class Examples(NamedTuple):
-    """What the steps need to know of the examples besides their rows."""
-
-    labels: NDArray[np.int32]
-    C: NDArray[np.float64]
-    norms: NDArray[np.float64]
 
 
 class Candidates(NamedTuple):

@@ -19,6 +19,17 @@ from numpy.typing import NDArray
 
 from topksvm._clock import Clock
 from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
+from topksvm.data import (
+    DenseRows,
+    Examples,
+    Problem,
+    RowSource,
+    Window,
+    WindowReader,
+    check_norms,
+    read_only,
+    squared_norms,
+)
 from topksvm.solvers._certificate import BLOCK_ENTRIES, SCALES, Certificate, certificate_threads
 from topksvm.solvers._checkpoint import (
     CheckpointError,
@@ -29,14 +40,10 @@ from topksvm.solvers._checkpoint import (
 )
 from topksvm.solvers._duals import Duals, with_room
 from topksvm.solvers._polish import Polish
-from topksvm.solvers._problem import Problem, check_norms, read_only
 from topksvm.solvers._result import Check
-from topksvm.solvers._rows import DenseRows, squared_norms
 from topksvm.solvers._sdca import SDCA, SDCAOptions
-from topksvm.solvers._sources import RowSource
 from topksvm.solvers._start import check_structure
-from topksvm.solvers._steps import Candidates, Examples
-from topksvm.solvers._windows import Window, WindowReader
+from topksvm.solvers._steps import Candidates
 
 Floats = NDArray[np.floating[Any]]
 Hook = Callable[["StreamedSDCA"], None]

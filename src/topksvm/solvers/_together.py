@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from topksvm.data import Problem
 from topksvm.solvers._path import adapt, at
-from topksvm.solvers._problem import Problem
 from topksvm.solvers._result import Result, Status
 from topksvm.solvers._sdca import SDCA, SDCAOptions, choose_block_size, make_blocks
 

@@ -10,9 +10,8 @@ from typing import Any
 from topksvm._files import replacing
 from topksvm._matplotlib import BRIGHT, import_pyplot
 from topksvm.datasets import Dataset
-from topksvm.experiments.report import write_report
-from topksvm.experiments.report._explorer import explore
-from topksvm.experiments.reproduction._results import (
+from topksvm.report import explore, write_report
+from topksvm.reproduction._results import (
     Summary,
     columns_of,
     notes_of,
@@ -20,7 +19,7 @@ from topksvm.experiments.reproduction._results import (
     write_csv,
     write_json,
 )
-from topksvm.experiments.reproduction._store import Row, Store
+from topksvm.reproduction._store import Row, Store
 
 # What a reader compares first; the other methods are a click away.
 _SHOWN = ("top-1-SVM-alpha", "top-5-SVM-alpha", "top-10-SVM-alpha", "top-20-SVM-alpha", "softmax")

@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from topksvm.experiments.reproduction._baselines import BASELINES
-from topksvm.experiments.reproduction._candidates import (
+from topksvm.data import make_problem
+from topksvm.reproduction._baselines import BASELINES
+from topksvm.reproduction._candidates import (
     MAX_ITER,
     TOL,
     Candidate,
     Method,
     Training,
 )
-from topksvm.solvers import solve
-from topksvm.solvers._path import trace
-from topksvm.solvers._problem import make_problem
-from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers import SDCAOptions, solve, trace
 
 FLOAT32_TOL = 1e-4
 """Relative gap that can be reached in float32."""

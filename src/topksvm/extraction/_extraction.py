@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from topksvm._files import replacing
-from topksvm.experiments.network import Network, Preparation
+from topksvm.extraction._network import Network, Preparation
 
 __all__ = ["SPLITS", "extract_features", "list_images"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from topksvm.solvers._problem import read_only
+from topksvm.data._problem import read_only
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]

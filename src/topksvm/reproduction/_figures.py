@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._matplotlib import BRIGHT, import_pyplot
-from topksvm.experiments.scaling import Measurement
 from topksvm.projections import project_topk_simplex
+from topksvm.reproduction._scaling import Measurement
 
 __all__ = ["draw_scaling", "draw_simplices", "topk_simplex_vertices"]
 

@@ -18,8 +18,8 @@ _WORDS = {
 
 def silhouettes(path: Path | None) -> tuple[Any, Any, float]:
     """Return the training data of Caltech 101 Silhouettes, or a problem like it, and its C."""
+    from benchmarks.solver_speed import make_mixture
     from topksvm.datasets import load_silhouettes
-    from topksvm.experiments.solver_speed import make_mixture
 
     if path is None:
         X, y = make_mixture(4100, 784, 101, "float32")

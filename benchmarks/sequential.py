@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, kernel
+from topksvm.data._problem import Problem
+from topksvm.data._rows import add_row
 from topksvm.solvers._passes import sequential_step
-from topksvm.solvers._problem import Problem
-from topksvm.solvers._rows import add_row
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 
 __all__ = ["PrintedSDCA", "SequentialSDCA"]

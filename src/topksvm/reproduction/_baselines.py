@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from topksvm.baselines import NChooseK, OneVsRestSVC, SVMPerf, TopPush, WsabiePP
-from topksvm.baselines._cutting_planes import Stopping, svm_perf_path
-from topksvm.baselines._svm_perf import multiclass_reduction
-from topksvm.experiments.reproduction._candidates import (
+from topksvm.baselines import (
+    NChooseK,
+    OneVsRestSVC,
+    Stopping,
+    SVMPerf,
+    TopPush,
+    WsabiePP,
+    multiclass_reduction,
+    svm_perf_path,
+)
+from topksvm.reproduction._candidates import (
     TOL,
     Array,
     Candidate,

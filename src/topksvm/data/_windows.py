@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers import _sources
-from topksvm.solvers._sources import RowSource
+from topksvm.data import _sources
+from topksvm.data._sources import RowSource
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]

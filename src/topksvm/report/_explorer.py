@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.datasets import Dataset
-from topksvm.experiments.report._sprites import COLUMNS, sprite_sheet
+from topksvm.report._sprites import COLUMNS, sprite_sheet
 
 Array = NDArray[Any]
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from topksvm._threads import fit_threads
+from topksvm.data._problem import make_problem
 from topksvm.solvers import Result, path, solve
 from topksvm.solvers._path import loss_for
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._together import Walk, trace_together
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from topksvm._threads import n_threads, thread_limit
+from topksvm.data._problem import make_problem
+from topksvm.data._sources import open_source
 from topksvm.estimators._streamed import WINDOW_BYTES
 from topksvm.losses import LOSSES
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._result import Result
 from topksvm.solvers._sdca import SDCA, SDCAOptions
-from topksvm.solvers._sources import open_source
 from topksvm.solvers._streaming import StreamedSDCA, make_streamed_problem
 
 Shape = tuple[int, int, int]

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks.sequential import PrintedSDCA, SequentialSDCA
 from topksvm._numba import kernel
 from topksvm._threads import thread_limit
-from topksvm.experiments.sequential import PrintedSDCA, SequentialSDCA
+from topksvm.data._problem import Problem, make_problem
 from topksvm.losses import LOSSES
 from topksvm.losses._contract import dual_step
 from topksvm.solvers._certificate import Certificate
 from topksvm.solvers._duals import empty_duals
-from topksvm.solvers._problem import Problem, make_problem
 from topksvm.solvers._sdca import SDCA, SDCAOptions
 from topksvm.solvers._steps import make_scratch
 

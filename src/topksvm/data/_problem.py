@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from topksvm._threads import map_row_ranges
-from topksvm.solvers._rows import DenseRows, SparseRows, squared_norms
-from topksvm.solvers._steps import Examples
+from topksvm.data._rows import DenseRows, SparseRows, squared_norms
 
 Floats = NDArray[np.floating[Any]]
 
 LARGEST_SHARE = 2.0**-16
 """Share of the largest number of a precision that a squared norm may be, as it is multiplied by
 dual variables yet."""
+
+
+class Examples(NamedTuple):
+    """What solvers need to know of the examples besides their rows."""
+
+    labels: NDArray[np.int32]
+    C: NDArray[np.float64]
+    norms: NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from topksvm._files import replacing
-from topksvm.experiments.reproduction._published import GUESSES, Published, published
-from topksvm.experiments.reproduction._store import Row
+from topksvm.reproduction._published import GUESSES, Published, published
+from topksvm.reproduction._store import Row
 
 COLUMNS = (
     "dataset",

@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 from topksvm import __version__
 from topksvm._threads import thread_limit
 from topksvm.datasets import Dataset
-from topksvm.experiments.reproduction._candidates import POWERS, Method
-from topksvm.experiments.reproduction._methods import make_method
-from topksvm.experiments.reproduction._protocol import run_row
-from topksvm.experiments.reproduction._store import Row, Store
+from topksvm.reproduction._candidates import POWERS, Method
+from topksvm.reproduction._methods import make_method
+from topksvm.reproduction._protocol import run_row
+from topksvm.reproduction._store import Row, Store
 
 SILHOUETTE_NORM = 432.0
 """The mean of ``||x||^2`` on Caltech 101 Silhouettes."""

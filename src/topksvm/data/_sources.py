@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.solvers._array_sources import array_source, file_of, is_half
-from topksvm.solvers._arrow_source import ArrowSource
+from topksvm.data._array_sources import array_source, file_of, is_half
+from topksvm.data._arrow_source import ArrowSource
 
 Floats = NDArray[np.floating[Any]]
 

@@ -10,15 +10,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cli_data_of_bench import silhouettes
 from topksvm._files import replacing
 from topksvm._numba import warm_up
 from topksvm.cli import _bench_distributed, _bench_scale
-from topksvm.cli._data_of_bench import silhouettes
 from topksvm.cli._errors import UserError
 from topksvm.cli._folders import check_folder
 from topksvm.cli._info import describe
 from topksvm.cli._output import end_progress, print_table, report_progress
-from topksvm.experiments.scaling import Measurement, measure_scaling, summarise
+from topksvm.reproduction._scaling import Measurement, measure_scaling, summarise
 
 _EXAMPLES = """examples:
   topksvm bench projections --quick             a first look, in seconds
@@ -142,7 +142,7 @@ def run_projections(options: argparse.Namespace) -> None:
 
 def run_solver(options: argparse.Namespace) -> None:
     """Run ``topksvm bench solver``."""
-    from topksvm.experiments.solver_speed import measure_passes, time_dual_step, time_to_gap
+    from benchmarks.solver_speed import measure_passes, time_dual_step, time_to_gap
 
     X, y, C = silhouettes(options.silhouettes)
     shapes = [(4100, 784, 101)] if options.quick else [(4100, 784, 101), (8000, 2048, 1000)]
@@ -205,7 +205,7 @@ def run_solver(options: argparse.Namespace) -> None:
 
 def run_path(options: argparse.Namespace) -> None:
     """Run ``topksvm bench path``."""
-    from topksvm.experiments.path_speed import KS, time_path
+    from benchmarks.path_speed import KS, time_path
 
     X, y, _ = silhouettes(options.silhouettes)
     X, m = X.astype("float32"), int(y.max()) + 1
@@ -245,7 +245,7 @@ def run_path(options: argparse.Namespace) -> None:
 
 
 def _run_together(X: Any, y: Any, ks: list[int], options: argparse.Namespace) -> None:
-    from topksvm.experiments.path_speed import time_together
+    from benchmarks.path_speed import time_together
 
     report_progress("path: X in memory")
     speeds = [time_together(X, y, ks)]
@@ -295,7 +295,7 @@ def _print_measurements(
 
 
 def _write(folder: Path, measurements: list[Measurement]) -> None:
-    from topksvm.experiments.figures import draw_scaling, draw_simplices
+    from topksvm.reproduction._figures import draw_scaling, draw_simplices
 
     with replacing(folder / "scaling.csv") as path, path.open("w", newline="") as stream:
         writer = csv.writer(stream)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from topksvm.datasets import Dataset
-from topksvm.estimators._topk_mixin import best_columns
-from topksvm.experiments.reproduction._candidates import (
+from topksvm.estimators import best_columns
+from topksvm.metrics import topk_ranks
+from topksvm.reproduction._candidates import (
     ENOUGH_ROWS,
     FINAL_TOL,
     QUICK_TOL,
@@ -27,8 +28,7 @@ from topksvm.experiments.reproduction._candidates import (
     Method,
     Training,
 )
-from topksvm.experiments.reproduction._store import Row
-from topksvm.metrics import topk_ranks
+from topksvm.reproduction._store import Row
 
 Array = NDArray[Any]
 

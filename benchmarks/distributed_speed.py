@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from topksvm.data._problem import make_problem
 from topksvm.distributed import DaskTopKLinearSVC
 from topksvm.distributed._cocoa import CoCoA
 from topksvm.distributed._local_team import LocalTeam
@@ -20,7 +21,6 @@ from topksvm.distributed._parts import import_dask
 from topksvm.distributed._shard import Shard
 from topksvm.losses import LOSSES
 from topksvm.solvers import Result, solve
-from topksvm.solvers._problem import make_problem
 from topksvm.solvers._sdca import SDCAOptions
 
 __all__ = ["SHARDS", "DistributedSpeed", "measure_distributed"]

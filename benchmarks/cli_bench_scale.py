@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run_growth(options: argparse.Namespace) -> dict[str, Any]:
-    from topksvm.experiments.scale_speed import growth, in_own_process, time_epoch
+    from benchmarks.scale_speed import growth, in_own_process, time_epoch
 
     axes = {
         "n": [(n, 128, 100) for n in (10_000, 30_000, 100_000, 300_000, 1_000_000)],
@@ -91,7 +91,7 @@ def _run_growth(options: argparse.Namespace) -> dict[str, Any]:
 
 def _compare(shape: tuple[int, int, int], options: argparse.Namespace) -> list[Any]:
     """Return runs in memory and from disk on the same rows, to a gap of 1e-3."""
-    from topksvm.experiments.scale_speed import in_own_process, make_file, run_to_gap
+    from benchmarks.scale_speed import in_own_process, make_file, run_to_gap
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "features.npy"
@@ -108,7 +108,7 @@ def _compare(shape: tuple[int, int, int], options: argparse.Namespace) -> list[A
 def _run_shape(options: argparse.Namespace) -> dict[str, Any]:
     import numpy as np
 
-    from topksvm.experiments.scale_speed import in_own_process, make_file, run_to_gap
+    from benchmarks.scale_speed import in_own_process, make_file, run_to_gap
 
     shape = _parse_shape(options.shape)
     folder = options.folder or Path(tempfile.gettempdir()) / "topksvm-scale"
@@ -132,7 +132,7 @@ def _report(passes: int, seconds: float, gap: float) -> None:
 
 
 def _parse_shape(text: str) -> tuple[int, int, int]:
-    from topksvm.experiments.scale_speed import SHAPES
+    from benchmarks.scale_speed import SHAPES
 
     if text in SHAPES:
         return SHAPES[text]

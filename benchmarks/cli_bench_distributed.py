@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from topksvm.cli._data_of_bench import silhouettes
+from benchmarks.cli_data_of_bench import silhouettes
 from topksvm.cli._errors import UserError
 from topksvm.cli._info import describe
 from topksvm.cli._output import end_progress, print_table, report_progress
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     X, y, C = silhouettes(options.silhouettes)
     report_progress("distributed: shards, then a cluster")
     try:
-        from topksvm.experiments.distributed_speed import SHARDS, measure_distributed
+        from benchmarks.distributed_speed import SHARDS, measure_distributed
 
         shards = [K for K in SHARDS if K <= 4] if options.quick else SHARDS
         rows = measure_distributed(X.astype("float32"), y, C, shards=shards)

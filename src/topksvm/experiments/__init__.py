@@ -1,1 +1,0 @@
-"""Measurements and figures: the paper's, and our own."""
