@@ -16,9 +16,10 @@ from numba import njit
 from scipy.special import wrightomega
 
 from losses import references as ref
-from topksvm.losses import LOSSES, Softmax, TopKEntropy, _contract as contract
+from topksvm import losses as contract
+from topksvm.losses import LOSSES, Softmax, TopKEntropy
 from topksvm.losses._softmax import wright_omega
-from topksvm.projections._candidates import make_workspace
+from topksvm.projections import make_workspace
 
 SMOOTHING = 0.5
 # One, a few, and more than the kernels sort by counting.
@@ -28,24 +29,23 @@ KS = (1, 2, 5, 70)
 def _make(name, k, smoothing=0.0):
     parameters = {"k": k, "smoothing": smoothing}
     cls = LOSSES[name]
-    return cls(**{field: parameters[field] for field in cls._fields})
+    return cls(**{name: parameters[name] for name in cls._fields})
 
 
 def _cases():
     for name, cls in LOSSES.items():
-        for k in KS if "k" in cls._fields else (1,):
-            for smoothing in (0.0, SMOOTHING) if "smoothing" in cls._fields else (0.0,):
+        for k in KS if cls.traits.uses_k else (1,):
+            for smoothing in (0.0, SMOOTHING) if cls.traits.uses_smoothing else (0.0,):
                 smoothed = f"-smoothed{smoothing:g}" if smoothing else ""
                 yield pytest.param(name, k, smoothing, id=f"{name}-k{k}{smoothed}")
 
 
 def _is_smooth(case):
-    name, _, smoothing = case.values
-    return ref.MARGIN[name] == 0.0 or smoothing > 0.0
+    return contract.is_smooth(_make(*case.values))
 
 
 def _has_step(case):
-    return hasattr(LOSSES[case.values[0]], "dual_step")
+    return LOSSES[case.values[0]].traits.has_dual_step
 
 
 def _for_each(cases):
@@ -63,27 +63,23 @@ every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f
 
 
 @njit
-def _compiled_loss(loss, row, base, out, lanes, c, ranked):
+def _compiled_loss(loss, row, base, out, work):
     """Return the value, or write the gradient if there is an array for it: compiled only once."""
     if out.size == 0:
-        return contract.value(loss, row, base, lanes, c, ranked)
-    contract.gradient(loss, row, base, out, lanes, c, ranked)
+        return contract.value(loss, row, base, work)
+    contract.gradient(loss, row, base, out, work)
     return np.nan
 
 
 @njit
-def _value_alone(loss, row, base, lanes, c, ranked):
-    return contract.value(loss, row, base, lanes, c, ranked)
+def _value_alone(loss, row, base, work):
+    return contract.value(loss, row, base, work)
 
 
-def _compiled_value(loss, row, base, *scratch):
-    if not hasattr(loss, "gradient"):  # A loss with kinks need not have one.
-        return _value_alone(loss, row, base, *scratch)
-    return _compiled_loss(loss, row, base, np.empty(0), *scratch)
-
-
-def _compiled_gradient(loss, row, base, out, *scratch):
-    _compiled_loss(loss, row, base, out, *scratch)
+def _compiled_value(loss, row, base, work):
+    if not (loss.traits.smooth or loss.traits.uses_smoothing):  # Then it may have no gradient.
+        return _value_alone(loss, row, base, work)
+    return _compiled_loss(loss, row, base, np.empty(0), work)
 
 
 @njit
@@ -92,39 +88,38 @@ def _compiled_dual_value(loss, values, n, C):
 
 
 @njit
-def _compiled_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):
-    return contract.dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked)
+def _compiled_step(loss, row, base, norm, C, work):
+    return contract.dual_step(loss, row, base, norm, C, work)
 
 
 def _scratch(row):
-    """Return scratch arrays full of NaN: nothing may depend on what is in them."""
+    """Return scratch memory full of NaN: nothing may depend on what is in it."""
     workspace = make_workspace(row.size, row.dtype)
     for array in workspace:
-        array.fill(np.nan)
+        array.fill(-1 if array.dtype.kind == "i" else np.nan)
     return workspace
 
 
 def _value(loss, row, base, function=_compiled_value):
     before = row.copy()
-    result = function(loss, row, row.dtype.type(base), *_scratch(row))
+    result = function(loss, row, row.dtype.type(base), _scratch(row))
     np.testing.assert_array_equal(row, before)
     return result
 
 
-def _gradient(loss, row, base, function=_compiled_gradient):
+def _gradient(loss, row, base, function=_compiled_loss):
     before, out = row.copy(), np.full(row.size, np.nan)
-    function(loss, row, row.dtype.type(base), out, *_scratch(row))
+    function(loss, row, row.dtype.type(base), out, _scratch(row))
     np.testing.assert_array_equal(row, before)
     return out
 
 
 def _step(loss, row, base, norm, C, function=_compiled_step):
     """Return the step's result as a dense vector."""
-    before = row.copy()
-    positions, values = np.full(row.size, -1), np.full(row.size, np.nan)
-    base = row.dtype.type(base)
-    n = function(loss, row, base, float(norm), float(C), positions, values, *_scratch(row))
+    before, work = row.copy(), _scratch(row)
+    n = function(loss, row, row.dtype.type(base), float(norm), float(C), work)
     np.testing.assert_array_equal(row, before)
+    positions, values = work.positions, work.values
     assert len(set(positions[:n])) == n
     assert (values[:n] > 0).all()
     x = np.zeros(row.size)
@@ -155,7 +150,7 @@ def _scale(h):
 def test_every_loss_has_a_reference():
     assert set(ref.MARGIN) == set(LOSSES)
     assert [case.values[0] for case in CASES if _has_step(case)]
-    assert not hasattr(TopKEntropy, "dual_step")
+    assert not TopKEntropy.traits.has_dual_step
 
 
 # The value and its conjugate.
@@ -384,7 +379,7 @@ def test_order_of_the_classes_does_not_matter(name, k, smoothing, dtype):
         if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
             b = _gradient(loss, row, base)
             np.testing.assert_allclose(_gradient(loss, row[order], base), b[order], atol=slack)
-        if hasattr(loss, "dual_step"):
+        if loss.traits.has_dual_step:
             x = _step(loss, row, base, 0.7, 2.0)
             permuted = _step(loss, row[order], base, 0.7, 2.0)
             np.testing.assert_allclose(permuted, x[order], atol=10 * slack)
@@ -399,7 +394,7 @@ def test_a_constant_added_to_all_scores_does_not_matter(name, k, smoothing, dtyp
         moved = row + dtype(1024.0)  # Without rounding, by the line above.
         expected = _value(loss, row, base)
         assert _value(loss, moved, base + 1024.0) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-        if hasattr(loss, "dual_step"):
+        if loss.traits.has_dual_step:
             x = _step(loss, row, base, 0.7, 2.0)
             np.testing.assert_allclose(_step(loss, moved, base + 1024.0, 0.7, 2.0), x, atol=1e-12)
 
@@ -435,7 +430,7 @@ def test_huge_scores(name, k, smoothing, dtype):
             b = _gradient(loss, row, base)
             assert ref.violation(name, b, k, 1.0) <= 1e-12
             assert ref.suboptimality(name, b, h, k, smoothing) <= 1e-13 * _scale(h)
-        for norm in (0.0, 1e-8, 1.0, 1e8) if hasattr(loss, "dual_step") else ():
+        for norm in (0.0, 1e-8, 1.0, 1e8) if loss.traits.has_dual_step else ():
             if norm == 0.0 and smoothing == 0.0 and ref.MARGIN[name]:
                 continue  # Only rows of zeros have no norm, and their scores are zero.
             for C in (1e-6, 1.0, 1e6):
@@ -467,9 +462,8 @@ def test_nan_ends(name, k, smoothing):
         value = _value(loss, row, 0.0)
         if ref.MARGIN[name] == 0.0:
             assert np.isnan(value)
-        if hasattr(loss, "dual_step"):
-            positions, values = np.empty(row.size, np.int64), np.empty(row.size)
-            n = _compiled_step(loss, row, 0.0, 1.0, 1.0, positions, values, *_scratch(row))
+        if loss.traits.has_dual_step:
+            n = _compiled_step(loss, row, 0.0, 1.0, 1.0, _scratch(row))
             assert 0 <= n <= row.size
 
 
@@ -494,7 +488,7 @@ def test_methods_in_python_equal_the_compiled_ones(name, k, smoothing, dtype):
         if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
             found = _gradient(loss, row, base, loss.gradient)
             np.testing.assert_allclose(found, _gradient(loss, row, base), atol=slack / SMOOTHING)
-        if hasattr(loss, "dual_step"):
+        if loss.traits.has_dual_step:
             found = _step(loss, row, base, 0.7, 2.0, loss.dual_step)
             np.testing.assert_allclose(found, _step(loss, row, base, 0.7, 2.0), atol=4 * slack)
         x = ref.random_dual(name, rng, row.size, k, 2.0)
@@ -510,7 +504,7 @@ def _results():
         loss = _make(name, k, smoothing)
         for i, (row, base, _) in enumerate(list(_rows(k, np.float64))[:9]):
             found = [_value(loss, row, base)]
-            if hasattr(loss, "dual_step"):
+            if loss.traits.has_dual_step:
                 found += _step(loss, row, base, 0.7, 2.0).tolist()
             if _is_smooth(case):
                 found += _gradient(loss, row, base).tolist()

@@ -184,7 +184,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
                     "warm_start = True needs all rows in memory; use checkpoint= to resume a fit."
                 )
             rows, y = open_examples(X, y, self.dtype)
-            vars(self).pop("feature_names_in_", None)  # Those of an earlier fit.
+            self.__dict__.pop("feature_names_in_", None)  # Those of an earlier fit.
             like = np.broadcast_to(np.float64(0.0), (len(y), 1))
         else:
             accepted = "csr" if self.checkpoint is None else False
