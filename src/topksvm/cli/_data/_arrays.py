@@ -7,7 +7,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from topksvm.cli._data._files import is_compressed, open_binary, open_seekable
+from topksvm.cli._data._files import is_compressed, open_binary
 from topksvm.cli._data._request import Array, Request, Table
 from topksvm.cli._errors import UserError
 
@@ -24,13 +24,13 @@ def read_npy(request: Request) -> Table:
         )
     if not is_compressed(request.path):
         return Table(np.load(request.path, mmap_mode="r", allow_pickle=False))
-    with open_seekable(request.path) as stream:
+    with open_binary(request.path) as stream:
         return Table(np.load(stream, allow_pickle=False))
 
 
 def read_npz(request: Request) -> Table:
     """Return the rows in a ``.npz`` file, dense or as ``scipy.sparse.save_npz`` writes them."""
-    with open_seekable(request.path) as stream:
+    with open_binary(request.path) as stream:
         archive = np.load(stream, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise UserError(

@@ -45,15 +45,8 @@ def is_compressed(path: Path) -> bool:
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """Open a file that is read from begin to end."""
+    """Open a file, which may be compressed."""
     return gzip.open(path) if is_compressed(path) else path.open("rb")  # type: ignore[return-value]
-
-
-def open_seekable(path: Path) -> IO[bytes]:
-    """Open a file that the reader jumps about in, which is slow in a compressed one."""
-    if is_compressed(path):
-        return io.BytesIO(gzip.decompress(path.read_bytes()))
-    return path.open("rb")
 
 
 def open_text(path: Path) -> IO[str]:

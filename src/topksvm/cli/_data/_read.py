@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from topksvm._scores_and_labels import some
 from topksvm.cli._data._arrays import read_npy, read_npz, read_svmlight
 from topksvm.cli._data._columns import choose_columns, choose_labels
-from topksvm.cli._data._files import check_file, end_of, format_of, open_seekable, open_text
+from topksvm.cli._data._files import check_file, end_of, format_of, open_binary, open_text
 from topksvm.cli._data._labels import labels_to_train_on
 from topksvm.cli._data._request import DELIMITERS, Array, Request, Table
 from topksvm.cli._data._tables import read_parquet, read_text, row_of
@@ -81,7 +81,7 @@ def _read_labels(path: Path, request: Request) -> Array:
 
     def read() -> Any:
         if end == ".npy":
-            with open_seekable(path) as stream:
+            with open_binary(path) as stream:
                 return np.load(stream, allow_pickle=False)
         if end == ".txt":
             with open_text(path) as text:

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from topksvm.cli._data._columns import Columns
-from topksvm.cli._data._files import open_seekable, open_text
+from topksvm.cli._data._files import open_binary, open_text
 from topksvm.cli._data._request import Array, Table
 from topksvm.cli._errors import UserError, import_extra
 
@@ -41,7 +41,7 @@ def read_parquet(path: Path, choose: Choose) -> Table:
     """Return the table in a Parquet file."""
     import_extra("pyarrow", f"{path}: reading Parquet")
     pandas = import_extra("pandas", f"{path}: reading Parquet")
-    with open_seekable(path) as stream:
+    with open_binary(path) as stream:
         frame = pandas.read_parquet(stream, engine="pyarrow")
     frame.columns = [str(name) for name in frame.columns]
     return _table(pandas, frame, choose(list(frame.columns)), partial(row_of, path))
