@@ -313,11 +313,12 @@ class TopKLinearSVCCV(TopKClassifier):
         self, paths: list[FoldPath], Cs: list[float], ks: list[int], X: Any, y: Array
     ) -> list[float]:
         """Solve on the grid, and on what is added to it; return the whole grid."""
-        progress = Progress("fits", len(paths) * len(Cs), is_on=bool(self.verbose))
+        total = len(paths) * len(Cs)
+        progress = Progress("fits", total, is_on=bool(self.verbose), callback=self.callback)
         judge = self._judge(X, y, ks)
         # The callback is told of the solutions, not of the passes that lead to them.
         setup = replace(self._setup(), callback=None)
-        search = Search(setup, resolve_threads(self.n_jobs), judge, progress, self.callback)
+        search = Search(setup, resolve_threads(self.n_jobs), judge, progress)
         more = list(Cs)
         for _ in range(self.max_extensions + 1):
             search.extend(paths, more)

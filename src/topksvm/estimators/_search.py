@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -91,14 +91,6 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class SearchProgress:
-    """What a callback is told: how many of the solutions there are, of those wanted so far."""
-
-    done: int
-    total: int
-
-
-@dataclass
 class Search:
     """How to extend paths.
 
@@ -111,19 +103,13 @@ class Search:
     judge : callable
         See :data:`Judge`.
     progress : Progress
-        What prints the progress.
-    callback : callable, optional
-        Called with the :class:`SearchProgress` after each solution, by one thread at a time.
+        What counts the solutions.
     """
 
     setup: Setup
     n_jobs: int
     judge: Judge
     progress: Progress
-    callback: Callable[[SearchProgress], None] | None = None
-    done: int = 0
-    total: int = 0
-    lock: Lock = field(default_factory=Lock)
 
     def extend(self, paths: list[FoldPath], Cs: Sequence[float]) -> None:
         """Solve for `Cs` on all paths, several groups of them at a time.
@@ -139,7 +125,7 @@ class Search:
                 with thread_limit(1):
                     for path, C, result in self._solutions(group, sorted(Cs)):
                         path.add(C, result, self.judge)
-                        self._count()
+                        self.progress.step()
                         if has_failed.is_set():
                             return
             except BaseException:
@@ -147,16 +133,8 @@ class Search:
                 raise
 
         groups = self._divide(paths)
-        self.total += len(paths) * len(Cs)
         with one_blas_thread():
             stoppable(lambda: map_tasks(extend, groups, self.n_jobs))
-
-    def _count(self) -> None:
-        self.progress.step()
-        with self.lock:
-            self.done += 1
-            if self.callback is not None:
-                self.callback(SearchProgress(self.done, self.total))
 
     def _divide(self, paths: list[FoldPath]) -> list[list[FoldPath]]:
         """Return groups of paths: those of a fold with common work, if need be in parts, or one."""
