@@ -103,11 +103,10 @@ class TopKClassifier(ScoringClassifier):
     def _setup(self) -> Setup:
         """Return what the parameters say about how to solve."""
         limit = np.inf if self.max_time is None else float(self.max_time)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return Setup(
             self.solver,
             Stopping(self.tol, self.max_iter, limit),
-            SDCAOptions(seed=seed),
+            SDCAOptions(seed=seed_of(self.random_state)),
             self._callback(),
         )
 
@@ -139,6 +138,13 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed; without a random state a fresh one, which leaves that of NumPy as it is."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def print_progress(progress: Progress) -> None:
