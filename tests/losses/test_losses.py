@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
-from numba import njit
 from scipy.special import wrightomega
 
 from losses import references as ref
 from topksvm import losses as contract
+from topksvm._numba import kernel
 from topksvm.losses import LOSSES, Softmax, TopKEntropy
 from topksvm.losses._softmax import wright_omega
 from topksvm.projections import make_workspace
@@ -48,21 +48,36 @@ def _has_step(case):
     return LOSSES[case.values[0]].traits.has_dual_step
 
 
+# Single precision for one loss of each family: what the precision of the scores changes is in the
+# kernels that the family shares.
+SINGLE = ("softmax", "topk_entropy", "topk_hinge_full")
+
+
 def _for_each(cases):
     return pytest.mark.parametrize(("name", "k", "smoothing"), cases)
 
 
+def _for_each_dtype(cases):
+    pairs = [
+        pytest.param(*case.values, dtype, id=f"{case.id}-{name}")
+        for case in cases
+        for dtype, name in ((np.float64, "f64"), (np.float32, "f32"))
+        if dtype is np.float64 or case.values[0] in SINGLE
+    ]
+    return pytest.mark.parametrize(("name", "k", "smoothing", "dtype"), pairs)
+
+
 CASES = list(_cases())
+SMOOTH = [case for case in CASES if _is_smooth(case)]
+PLAIN_HINGES = [case for case in CASES if not _is_smooth(case)]
+STEPS = [case for case in CASES if _has_step(case)]
 every_loss = _for_each(CASES)
-every_small_k = _for_each([case for case in CASES if case.values[1] <= 5])
-every_smooth_loss = _for_each([case for case in CASES if _is_smooth(case)])
-every_plain_hinge = _for_each([case for case in CASES if not _is_smooth(case)])
-every_step = _for_each([case for case in CASES if _has_step(case)])
-every_small_step = _for_each([c for c in CASES if _has_step(c) and c.values[1] <= 5])
+every_loss_and_dtype = _for_each_dtype(CASES)
+every_step_and_dtype = _for_each_dtype(STEPS)
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
 
 
-@njit
+@kernel
 def _compiled_loss(loss, row, base, out, work):
     """Return the value, or write the gradient if there is an array for it: compiled only once."""
     if out.size == 0:
@@ -71,7 +86,7 @@ def _compiled_loss(loss, row, base, out, work):
     return np.nan
 
 
-@njit
+@kernel
 def _value_alone(loss, row, base, work):
     return contract.value(loss, row, base, work)
 
@@ -82,12 +97,12 @@ def _compiled_value(loss, row, base, work):
     return _compiled_loss(loss, row, base, np.empty(0), work)
 
 
-@njit
+@kernel
 def _compiled_dual_value(loss, values, n, C):
     return contract.dual_value(loss, values, n, C)
 
 
-@njit
+@kernel
 def _compiled_step(loss, row, base, norm, C, work):
     return contract.dual_step(loss, row, base, norm, C, work)
 
@@ -156,8 +171,7 @@ def test_every_loss_has_a_reference():
 # The value and its conjugate.
 
 
-@every_small_k
-@every_dtype
+@_for_each_dtype([case for case in CASES if case.values[1] <= 5])
 def test_value_is_the_maximum_over_the_dual_set(name, k, smoothing, dtype):
     rng = np.random.default_rng(k)
     loss = _make(name, k, smoothing)
@@ -167,8 +181,7 @@ def test_value_is_the_maximum_over_the_dual_set(name, k, smoothing, dtype):
         assert _value(loss, row, base) == pytest.approx(expected, abs=1e-6)
 
 
-@every_plain_hinge
-@every_dtype
+@_for_each_dtype(PLAIN_HINGES)
 def test_plain_hinge_equals_its_formula(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, _ in _rows(k, dtype):
@@ -177,8 +190,7 @@ def test_plain_hinge_equals_its_formula(name, k, smoothing, dtype):
         assert _value(loss, row, base) == pytest.approx(expected, rel=1e-13, abs=1e-14 * _scale(h))
 
 
-@every_smooth_loss
-@every_dtype
+@_for_each_dtype(SMOOTH)
 def test_gradient_is_the_maximiser_and_the_value_its_maximum(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, _ in _rows(k, dtype):
@@ -190,8 +202,7 @@ def test_gradient_is_the_maximiser_and_the_value_its_maximum(name, k, smoothing,
         assert _value(loss, row, base) == pytest.approx(attained, rel=1e-12, abs=1e-13 * _scale(h))
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_fenchel_young_inequality(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, rng in _rows(k, dtype):
@@ -218,7 +229,7 @@ def test_dual_value_equals_its_formula(name, k, smoothing):
         assert _compiled_dual_value(loss, values, 0, C) == 0.0
 
 
-@every_smooth_loss
+@_for_each(SMOOTH)
 def test_gradient_equals_finite_differences(name, k, smoothing):
     loss, rng = _make(name, k, smoothing), np.random.default_rng(1)
     for n in (k, k + 4, k + 60):
@@ -238,8 +249,7 @@ def test_gradient_equals_finite_differences(name, k, smoothing):
 # The dual step.
 
 
-@every_small_step
-@every_dtype
+@_for_each_dtype([case for case in STEPS if case.values[1] <= 5])
 def test_step_equals_the_solver(name, k, smoothing, dtype):
     rng, loss = np.random.default_rng(k), _make(name, k, smoothing)
     for n, norm, C in ((k, 1.0, 0.1), (k + 1, 0.05, 2.0), (k + 6, 3.0, 1.0), (k + 6, 20.0, 5.0)):
@@ -250,8 +260,7 @@ def test_step_equals_the_solver(name, k, smoothing, dtype):
         assert float(found) == pytest.approx(expected, abs=1e-6 * C)
 
 
-@every_step
-@every_dtype
+@every_step_and_dtype
 def test_step_is_feasible_and_optimal(name, k, smoothing, dtype):
     """The gap of the example after the step bounds what is left to gain: nothing."""
     loss = _make(name, k, smoothing)
@@ -275,8 +284,7 @@ def test_step_is_feasible_and_optimal(name, k, smoothing, dtype):
             assert reached >= before - 1e-13 * C * _scale(h)
 
 
-@every_step
-@every_dtype
+@every_step_and_dtype
 def test_step_of_a_row_of_zeros(name, k, smoothing, dtype):
     """Without features all scores are zero and so is the quadratic part of the dual."""
     loss = _make(name, k, smoothing)
@@ -355,7 +363,7 @@ def test_topk_entropy_with_k_1_is_softmax(dtype):
         assert found == expected
 
 
-@every_plain_hinge
+@_for_each(PLAIN_HINGES)
 def test_smoothing_tends_to_the_plain_hinge(name, k, smoothing):
     for row, base, _ in _rows(k, np.float64):
         plain = _value(_make(name, k, smoothing), row, base)
@@ -366,8 +374,7 @@ def test_smoothing_tends_to_the_plain_hinge(name, k, smoothing):
             assert -slack <= difference <= gamma / 2 / k + slack
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_order_of_the_classes_does_not_matter(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, rng in _rows(k, dtype):
@@ -376,7 +383,7 @@ def test_order_of_the_classes_does_not_matter(name, k, smoothing, dtype):
         slack = 1e-13 * _scale(ref.margins(name, row, base))
         expected = _value(loss, row, base)
         assert _value(loss, row[order], base) == pytest.approx(expected, rel=1e-13, abs=slack)
-        if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
+        if contract.is_smooth(loss):
             b = _gradient(loss, row, base)
             np.testing.assert_allclose(_gradient(loss, row[order], base), b[order], atol=slack)
         if loss.traits.has_dual_step:
@@ -385,8 +392,7 @@ def test_order_of_the_classes_does_not_matter(name, k, smoothing, dtype):
             np.testing.assert_allclose(permuted, x[order], atol=10 * slack)
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_a_constant_added_to_all_scores_does_not_matter(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, _ in _rows(k, dtype):
@@ -414,8 +420,7 @@ def _huge_rows(k, dtype):
             yield row.astype(dtype), base
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_huge_scores(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base in _huge_rows(k, dtype):
@@ -426,7 +431,7 @@ def test_huge_scores(name, k, smoothing, dtype):
         slack += 1e-15 * float(max(np.abs(row).max(), abs(base)))
         expected = float(ref.SUPPORT_FUNCTION[name](h, k))
         assert found == pytest.approx(expected, rel=1e-13, abs=slack)
-        if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
+        if contract.is_smooth(loss):
             b = _gradient(loss, row, base)
             assert ref.violation(name, b, k, 1.0) <= 1e-12
             assert ref.suboptimality(name, b, h, k, smoothing) <= 1e-13 * _scale(h)
@@ -475,8 +480,7 @@ def test_wright_omega():
 # Without compilation.
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_methods_in_python_equal_the_compiled_ones(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     # NumPy's scalars of single precision do not become double ones as Numba's do.
@@ -485,7 +489,7 @@ def test_methods_in_python_equal_the_compiled_ones(name, k, smoothing, dtype):
         slack = rtol * _scale(ref.margins(name, row, base))
         found = _value(loss, row, base, loss.value)
         assert found == pytest.approx(_value(loss, row, base), rel=rtol, abs=slack)
-        if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
+        if contract.is_smooth(loss):
             found = _gradient(loss, row, base, loss.gradient)
             np.testing.assert_allclose(found, _gradient(loss, row, base), atol=slack / SMOOTHING)
         if loss.traits.has_dual_step:

@@ -47,7 +47,7 @@ def into_domain(values, n, r, cap, k):
     >>> import numpy as np
     >>> from topksvm.losses import into_domain
     >>> values = np.array([0.5, 0.25, -1.0])
-    >>> into_domain(values, 3, r=1.0, cap=0.375, k=1)
+    >>> into_domain(values, 3, 1.0, 0.375, 1)
     1.0
     >>> values
     array([0.375, 0.25 , 0.   ])
