@@ -288,11 +288,10 @@ def test_n_jobs_verbose_and_max_iter_act(monkeypatch, capsys):
     X, y = problem()
     seen = []
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_module, "print_progress", lambda *_: seen.append(n_threads()))
         patch.setenv("TOPKSVM_NUM_THREADS", "3")
         for n_jobs, expected in ((None, 3), (2, 2), (-1, 3), (-2, 2)):
             seen.clear()
-            fit(X, y, n_jobs=n_jobs, tol=0.1, verbose=1)
+            fit(X, y, n_jobs=n_jobs, tol=0.1, callback=lambda _: seen.append(n_threads()))
             assert set(seen) == {expected}
     fit(X, y, tol=0.1)
     assert capsys.readouterr().err == ""
