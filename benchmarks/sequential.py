@@ -1,4 +1,7 @@
-"""What the solver is measured against: one row at a time, all classes, no active passes."""
+"""Sequential SDCA, the reference: one row at a time, all classes, no active passes.
+
+It takes the library's kernels apart, and so needs its private modules.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import borrow, kernel
-from topksvm.data._problem import Problem
-from topksvm.data._rows import add_row
+from topksvm.data import Problem, add_row, make_problem
+from topksvm.losses import LOSSES
+from topksvm.solvers import SDCA, Result, SDCAOptions
 from topksvm.solvers._passes import sequential_step
-from topksvm.solvers._sdca import SDCA, SDCAOptions
-
-__all__ = ["PrintedSDCA", "SequentialSDCA"]
 
 
 class SequentialSDCA(SDCA):
@@ -32,9 +33,9 @@ class PrintedSDCA(SequentialSDCA):
     r"""Algorithm 1 of Lapin, Hein and Schiele (2015).
 
     For each example the scores :math:`W^\top x_i`, the exact step, and the rank-1 update
-    :math:`W \gets W + x_i (a_i - a_i^{\text{old}})^\top`, all of them over all classes. (The
-    duality gap is computed when the losses met on the way say that it is small enough, and not
-    after every pass, in which it would take a part of the time.)
+    :math:`W \gets W + x_i (a_i - a_i^{\text{old}})^\top`, all of them over all classes. The
+    duality gap is computed when the losses of a pass say that it is small enough, not after every
+    pass.
     """
 
     def _sequential(self, index: NDArray[np.int64]) -> int:
@@ -80,3 +81,12 @@ def printed_pass(
         for k in range(change.size):
             add_row(rows, weights, i, x, k, change[k])
     return index.size
+
+
+def solve_sequentially(
+    kind: type[SequentialSDCA], X: Any, y: Any, C: float, k: int, tol: float
+) -> Result:
+    """Minimise the top-k hinge loss to a relative gap."""
+    problem = make_problem(X, y, np.full(len(y), C), int(y.max()) + 1)
+    loss: Any = LOSSES["topk_hinge_alpha"]
+    return kind(loss(k), problem, SDCAOptions(tol, max_iter=100_000)).run()
