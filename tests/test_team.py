@@ -14,7 +14,7 @@ import pytest
 from topksvm import _team
 from topksvm._interrupts import StopRequested
 from topksvm._numba import kernel
-from topksvm._team import hear, make_team, meet, say, share_of, work_together
+from topksvm._team import read, make_team, barrier, broadcast, share_of, work_together
 
 needs_threads = pytest.mark.skipif(not _team.CAN_GIVE_WAY, reason="no teams on this system")
 
@@ -26,12 +26,12 @@ def take_turns(team, place, rounds, shared):
     for turn in range(rounds):
         if turn % team.size == place:
             shared[0] = 3 * shared[0] % 1_000_003 + turn
-            say(team, turn)
-        meet(team)
+            broadcast(team, turn)
+        barrier(team)
         seen = shared[0]
-        if hear(team) != turn:
+        if read(team) != turn:
             return -1
-        meet(team)
+        barrier(team)
     return seen
 
 
@@ -87,7 +87,7 @@ def test_nobody_waits_for_a_leader_who_does_not_come():
 @kernel
 def wait(team):
     """Return whether the others came."""
-    return meet(team)
+    return barrier(team)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

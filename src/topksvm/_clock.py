@@ -7,6 +7,9 @@ count for ``max_time``, nor in a history.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -47,16 +50,36 @@ def _now() -> float:
 
 
 class Clock:
-    """Seconds since it was made, without those in which the compiler ran or it was paused."""
+    """Seconds since it was made, without those in which the compiler ran or it was paused.
+
+    Attributes
+    ----------
+    seconds : dict
+        The seconds of each kind of work, see :meth:`timed`.
+    """
 
     def __init__(self, elapsed: float = 0.0) -> None:
         self.start = _now() - elapsed
         self.paused_at = 0.0
+        self.seconds: dict[str, float] = defaultdict(float)
 
     @property
     def elapsed(self) -> float:
         """Seconds so far."""
         return _now() - self.start
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Add the time inside the ``with`` block to the seconds of `what`."""
+        start = self.elapsed
+        try:
+            yield
+        finally:
+            self.seconds[what] += self.elapsed - start
+
+    def set(self, elapsed: float) -> None:
+        """Let the clock go on from `elapsed` seconds."""
+        self.start = _now() - elapsed
 
     def pause(self) -> None:
         """Stop the clock."""

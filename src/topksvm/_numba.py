@@ -24,6 +24,10 @@ from typing import Any, TypeVar, cast
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload
 
 from topksvm._kernel_cache import check_cache
@@ -51,6 +55,8 @@ OPTIONS: dict[str, Any] = {
     "fastmath": False,
     # Division by zero gives inf or nan, as in NumPy, instead of a branch and a Python exception.
     "error_model": "numpy",
+    # For functions that are passed to C, which none of ours is.
+    "no_cfunc_wrapper": True,
 }
 
 KERNELS: list[Any] = []
@@ -61,7 +67,7 @@ _WARM_UPS: list[Callable[[], None]] = []
 
 def kernel(func: F) -> F:
     """Compile `func` on first use with the options of the package and keep it in the cache."""
-    return cast(F, _register(njit(**OPTIONS)(func)))
+    return _make(func, {})
 
 
 def summing_kernel(func: F) -> F:
@@ -69,13 +75,12 @@ def summing_kernel(func: F) -> F:
 
     Dot products need it to use vector instructions. NaN and infinity still behave.
     """
-    liberty = {"fastmath": {"reassoc", "contract", "nsz"}, "forceinline": True}
-    return cast(F, _register(njit(**(OPTIONS | liberty))(func)))
+    return _make(func, {"fastmath": {"reassoc", "contract", "nsz"}, "forceinline": True})
 
 
 def fusing_kernel(func: F) -> F:
     """Compile `func` as :func:`kernel` does, but let a product and a sum be rounded once."""
-    return cast(F, _register(njit(**(OPTIONS | {"fastmath": {"contract"}}))(func)))
+    return _make(func, {"fastmath": {"contract"}})
 
 
 def inlined_kernel(func: F) -> F:
@@ -84,13 +89,72 @@ def inlined_kernel(func: F) -> F:
     A call hands over every array in seven words, and named tuples hold many: in a step of half a
     microsecond that is a good part of the time.
     """
-    return cast(F, _register(njit(**(OPTIONS | {"inline": "always"}))(func)))
+    return _make(func, {"inline": "always"})
 
 
-def _register(dispatcher: Any) -> Any:
-    check_cache(dispatcher, _source_stamp())
-    KERNELS.append(dispatcher)
-    return dispatcher
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerOnly(NativeLowering):  # type: ignore[misc]
+    """Lower a function, and leave it to the kernels that call it to optimise it with them."""
+
+    _name = "topksvm_lower_only"
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.no_compile = True
+        state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        super().run_pass(state)
+        library = state.library
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
+        lowered = state["cr"]
+        # Numba knows a function by its machine code, a built-in function; here it is one of its own.
+        name: Any = [].append
+        state.targetctx.insert_user_function(name, lowered.fndesc, [library])
+        state["cr"] = lowered._replace(cfunc=name)
+        return True
+
+
+class _InnerCompiler(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        for place, (step, _) in enumerate(pipeline.passes):
+            if step is NativeLowering:
+                pipeline.passes[place] = (_LowerOnly, "lowering, to be compiled by the callers")
+        pipeline._finalized = False
+        pipeline.finalize()
+        return [pipeline]
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A function that other kernels call, and `entry`, which Python calls.
+
+    Numba optimises every function with all that it calls, so what is called by a chain of kernels
+    would be optimised again for each link of it. Only entries are optimised, and cached.
+    """
+
+    entry: Any
+
+    def __call__(self, *args: Any) -> Any:
+        return self.entry(*args)
+
+
+def _make(func: F, liberty: dict[str, Any]) -> F:
+    options = OPTIONS | liberty
+    entry = njit(**options)(func)
+    if entry is func:  # Numba is switched off.
+        return func
+    check_cache(entry, _source_stamp())
+    KERNELS.append(entry)
+    inner = {name: option for name, option in options.items() if name != "cache"}
+    inner["nopython"] = True
+    made: Any = _Kernel(py_func=func, targetoptions=inner, pipeline_class=_InnerCompiler)
+    made.entry = entry
+    return cast(F, made)
+
+
+def _inner(liberty: dict[str, Any]) -> Any:
+    """Return the options of a function that is only called by kernels."""
+    options = {name: option for name, option in OPTIONS.items() if name != "cache"}
+    return options | liberty | {"pipeline_class": _InnerCompiler}
 
 
 def dispatched(stub: F) -> F:
@@ -100,10 +164,8 @@ def dispatched(stub: F) -> F:
     for its class, and the machine code is found in the cache by the next process (which is not so
     for compiled functions passed as arguments, nor for jitclasses).
     """
-    options: Any = {name: option for name, option in OPTIONS.items() if name != "cache"}
-    options["forceinline"] = True
 
-    @overload(stub, jit_options=options, strict=False)
+    @overload(stub, jit_options=_inner({"forceinline": True}), strict=False)
     def choose(subject: Any, *_: Any) -> Any:
         owner = getattr(subject, "instance_class", None)
         return getattr(owner, stub.__name__, None)
@@ -146,7 +208,7 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-@overload(borrow)
+@overload(borrow, jit_options=_inner({"forceinline": True}))
 def _borrow(value: Any) -> Any:  # noqa: ARG001
     def generate(value: Any) -> Any:
         return _without_count(value)  # type: ignore[call-arg]
@@ -173,7 +235,7 @@ def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: A
     return types.void(array, types.intp), generate
 
 
-@overload(prefetch)
+@overload(prefetch, jit_options=_inner({"forceinline": True}))
 def _prefetch_in_kernel(array: Any, position: Any) -> Any:  # noqa: ARG001
     def generate(array: Any, position: Any) -> None:
         _prefetch(array, position)  # type: ignore[call-arg]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from topksvm._numba import kernel
 
-__all__ = ["Team", "hear", "make_team", "meet", "say", "share_of", "work_together"]
+__all__ = ["Team", "barrier", "broadcast", "make_team", "read", "share_of", "work_together"]
 
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ def _give_way(typing_context: Any) -> Any:  # noqa: ARG001
 
 
 @kernel
-def meet(team):
+def barrier(team):
     """Wait until all members are here; what each wrote before, all can read after.
 
     Return whether they came. If not, there is nothing to do but to go.
@@ -154,13 +154,13 @@ def meet(team):
 
 
 @kernel
-def say(team, number):
+def broadcast(team, number):
     """Leave a number for all, to be heard after the next meeting."""
     team.memory[NEWS] = number
 
 
 @kernel
-def hear(team):
+def read(team):
     """Return the number that was left before the last meeting."""
     return team.memory[NEWS]
 

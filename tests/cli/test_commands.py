@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,12 +55,24 @@ def test_help_has_examples(command, capsys):
     assert f"examples:\n  topksvm {command}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such"], ["info", "--no-such"]])
-def test_wrong_words_exit_with_2_and_no_traceback(arguments):
+@pytest.mark.parametrize("arguments", [[], ["no-such"], ["bench"], ["info", "--no-such"]])
+def test_wrong_words_are_one_line_that_names_the_help(arguments):
     done = _run(*arguments)
     assert done.returncode == 2
-    assert "usage: topksvm" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("topksvm: error: ")
+    assert "See topksvm" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_library_does_not_know_the_options():
+    package = Path(topksvm.__file__).parent
+    named = [
+        path
+        for path in sorted(package.rglob("*.py"))
+        if "cli" not in path.relative_to(package).parts
+        and re.search(r"(?<![\w-])--[a-z]{2}", path.read_text())
+    ]
+    assert named == []
 
 
 def test_info_names_the_versions(capsys):

@@ -138,7 +138,7 @@ def test_a_round_with_too_little_caution_is_taken_back():
         last = cocoa.round(Order(reach=2.0))
     weights = simulation.team.weights()
     cocoa.caution = 1.0
-    assert cocoa.round(Order(reach=2.0, caution=1.0)) is last
+    assert cocoa.round(Order(reach=2.0, sigma=1.0)) is last
     assert cocoa.must_undo
     np.testing.assert_array_equal(simulation.team.weights(), weights)
     assert cocoa.round(Order(passes=0, undo=True)).dual == pytest.approx(last.dual, rel=1e-12)

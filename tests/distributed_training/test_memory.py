@@ -31,7 +31,7 @@ def rounds(loss, X, y, m):
     shard = Shard(loss, make_problem(X, y, np.full(len(y), 0.1), m), 2)
     models = [start_model(shard.solver.problem.shape, "float64")]
     for _ in range(3):
-        sums = shard.solve(models[-1].weights, Order(reach=2.0, caution=2.0))
+        sums = shard.solve(models[-1].weights, Order(reach=2.0, sigma=2.0))
         models = [models[-1], conclude(sums + sums, "float64")]
         shard.go_on(models[-1].share)
         shard.losses(models[-1].weights, SCALES)

@@ -90,8 +90,8 @@ def test_it_computes_what_shards_in_one_process_compute(objective, make_team):
         for _ in range(12):
             run.round(Order(reach=2.0))
         for caution in (0.05, 0.1):
-            run.caution = caution
-            run.round(Order(reach=2.0, caution=caution, undo=run.must_undo))
+            run.caution = sigma
+            run.round(Order(reach=2.0, sigma=sigma, undo=run.must_undo))
     first, second = (run.run() for run in runs)
     assert [line.is_rejected for line in first.history[11:14]] == [False, True, True]
     assert sum(line.n_lost for line in first.history) == 0
@@ -154,7 +154,7 @@ def test_a_worker_lost_while_a_round_is_to_be_taken_back(objective, make_team, m
         before = team.round(Order(reach=2.0))
     snapshots = team.snapshots
     monkeypatch.setattr(_team, "SNAPSHOT_ROUNDS", 1000)
-    fallen = team.round(Order(reach=2.0, caution=0.05))
+    fallen = team.round(Order(reach=2.0, sigma=0.05))
     assert fallen.plain_dual < before.dual
     team.reject()
     client.lose("b")

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from topksvm._threads import n_threads
+from topksvm._threads import resolve_threads
 from topksvm.baselines._base import Baseline
 from topksvm.baselines._cutting_planes import Solution, Stopping, certify, svm_perf_path
 from topksvm.baselines._labellings import Measure
 from topksvm.baselines._reduction import Reduction
-from topksvm.estimators import threads
 from topksvm.solvers import Certificate
 
 SINGLE_TOL = 1e-4
@@ -182,7 +181,7 @@ class SVMPerf(Baseline):
             solutions = [self._solve(problems[0])]
         else:
             problems = one_against_rest(X, labels, self.classes_.size, *measure)
-            with ThreadPoolExecutor(threads(self.n_jobs) or n_threads()) as pool:
+            with ThreadPoolExecutor(resolve_threads(self.n_jobs)) as pool:
                 solutions = list(pool.map(self._solve, problems))
         self._store(np.concatenate([solution.weights for solution in solutions]), dtype)
         self._record(problems, solutions)

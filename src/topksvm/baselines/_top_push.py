@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from topksvm._threads import n_threads
+from topksvm._threads import resolve_threads
 from topksvm.baselines._base import Baseline
 from topksvm.baselines._one_vs_rest import JOBS
 from topksvm.baselines._top_push_solver import (
@@ -23,7 +23,7 @@ from topksvm.baselines._top_push_solver import (
     TopPushResult,
     solve_top_push,
 )
-from topksvm.estimators import print_progress, threads
+from topksvm.estimators import print_progress
 
 Floats = NDArray[np.floating[Any]]
 
@@ -147,9 +147,9 @@ class TopPush(Baseline):
         """
         X, labels = self._start(X, y)
         problem = Problem(X, labels, self.classes_.size, self.reduction, self._weight_of_losses())
-        report = print_progress if self.verbose else None
-        options = Options(self.tol, self.max_iter, float(self.change_tol), report)
-        with threadpool_limits(threads(self.n_jobs) or n_threads(), user_api="blas"):
+        callback = print_progress if self.verbose else None
+        options = Options(self.tol, self.max_iter, float(self.change_tol), callback)
+        with threadpool_limits(resolve_threads(self.n_jobs), user_api="blas"):
             result = solve_top_push(problem, options)
         self._store(result.weights, X.dtype)
         self.certificate_ = result.certificate

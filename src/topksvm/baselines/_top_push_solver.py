@@ -14,7 +14,6 @@ Mathematics 15, 2015.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.baselines._equal_sums import equal_sums_multiplier
-from topksvm.solvers import Certificate, Check
+from topksvm.solvers import Callback, Certificate, Check, Progress
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
@@ -89,7 +88,7 @@ class Options:
     tol: float = 1e-3
     max_iter: int = 10_000
     change: float = 0.0
-    report: Callable[[int, float, float], None] | None = None
+    callback: Callback | None = None
 
 
 class Stop(Enum):
@@ -137,8 +136,8 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
         seconds = time.perf_counter() - began
         check = Check(step, seconds, certificate.primal, certificate.dual, certificate.gap)
         history.append(check)
-        if options.report is not None:
-            options.report(step, seconds, certificate.relative_gap)
+        if options.callback is not None:
+            options.callback(Progress(step, seconds, certificate.relative_gap))
         if certificate.relative_gap <= options.tol or is_still:
             is_solved = certificate.relative_gap <= options.tol
             status = Stop.SOLVED if is_solved else Stop.SMALL_CHANGE

@@ -16,6 +16,7 @@ from topksvm.data._gram_checks import (
     sample_rows,
     tolerance,
 )
+from topksvm.data._kernel_problem import KernelProblem, make_kernel_problem
 from topksvm.data._problem import (
     Examples,
     Problem,
@@ -39,9 +40,10 @@ from topksvm.data._rows import (
 from topksvm.data._sources import (
     MIN_PIECE,
     RowSource,
-    is_out_of_core,
+    is_streamed,
     open_source,
 )
+from topksvm.data._streamed import StreamedProblem, make_streamed_problem
 from topksvm.data._validation import (
     check_budget,
     check_labels,
@@ -58,9 +60,11 @@ __all__ = [
     "Examples",
     "GivenGram",
     "Gram",
+    "KernelProblem",
     "Problem",
     "RowSource",
     "SparseRows",
+    "StreamedProblem",
     "Window",
     "WindowReader",
     "add_row",
@@ -78,10 +82,12 @@ __all__ = [
     "checked_values",
     "file_of",
     "gather_rows",
-    "is_out_of_core",
     "is_real",
+    "is_streamed",
     "load_row",
+    "make_kernel_problem",
     "make_problem",
+    "make_streamed_problem",
     "open_source",
     "padded",
     "read_only",

@@ -6,6 +6,7 @@ bfloat16 are widened as they are read.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,10 @@ Floats = NDArray[np.floating[Any]]
 
 MIN_PIECE, MAX_PIECE = 1 << 16, 1 << 20
 """Bytes that are read in one go: enough for a disk to be fast, little enough to shuffle well."""
+
+
+UNKNOWN_LIMIT = 1 << 32
+"""Bytes above which a memory map is read by the piece where the memory is not known: 4 GiB."""
 
 
 class RowSource(Protocol):
@@ -76,6 +81,25 @@ def is_out_of_core(X: Any) -> bool:
     if hasattr(X, "get_fragments"):
         return True
     return isinstance(X, np.ndarray) and X.ndim == 2 and is_half(X.dtype)
+
+
+def is_streamed(X: Any, memory_limit: int | None = None) -> bool:
+    """Return whether `X` is to be read by the piece: not in memory, and too large for it."""
+    if not isinstance(X, np.memmap) or X.ndim != 2:
+        return is_out_of_core(X)
+    if memory_limit is None:
+        memory = _physical_memory()
+        memory_limit = UNKNOWN_LIMIT if memory is None else memory // 2
+    return is_out_of_core(X) or X.nbytes > memory_limit
+
+
+def _physical_memory() -> int | None:
+    """Return the memory of the machine in bytes, or None where the system does not say."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, others lack a name.
+        return None
+    return memory if memory > 0 else None
 
 
 def open_source(X: Any) -> RowSource:

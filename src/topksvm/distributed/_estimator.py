@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -17,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from topksvm._interrupts import stoppable
 from topksvm.distributed._blocks import labels_of
 from topksvm.distributed._checks import check_supported, current_client, supported_dtype
-from topksvm.distributed._cocoa import CoCoA
+from topksvm.distributed._cocoa import CoCoA, LocalWork
 from topksvm.distributed._data import ALONE, DaskData, choose_passes
 from topksvm.distributed._lazy import LazyPredictions
 from topksvm.distributed._memory import bytes_of_worker, check_memory, duals_per_example
@@ -27,12 +26,13 @@ from topksvm.distributed._shard import Order
 from topksvm.distributed._tasks import Setting
 from topksvm.distributed._team import DaskTeam
 from topksvm.distributed._workers import needing
-from topksvm.estimators import TopKLinearSVC, print_progress
-from topksvm.solvers import Result, SDCAOptions, make_loss, warn_unless_solved
+from topksvm.estimators import TopKLinearSVC, documented
+from topksvm.solvers import Result, Run, make_loss, warn_unless_solved
 
 Array = NDArray[Any]
 
 
+@documented()
 class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     r"""Linear classifier trained for the k best guesses on a Dask cluster, to a proven gap.
 
@@ -53,69 +53,52 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
 
     Parameters
     ----------
-    k : int
-        The number of guesses to train for, below the number of classes.
-    loss : {"topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full", "softmax"}
-        The loss; see :mod:`topksvm.losses`. It must have a dual step.
-    C : float
-        The weight of the loss against the norm.
-    smoothing : float
-        Smooth a hinge by this much; 0 leaves it as it is.
-    solver : {"auto", "sdca"}
+    {k}
+    {loss}
+    {C}
+    {smoothing}
+    solver : {"auto", "sdca"}, default="auto"
         Dual coordinate ascent is the only one that runs on shards.
-    fit_intercept : bool
-        Add a constant feature; its weights are penalised like the others.
-    intercept_scaling : float
-        The value of the constant feature: the larger, the less the intercept is penalised.
-    class_weight : dict or "balanced", optional
-        Factors of `C` by class.
-    tol : float
-        Stop when the relative duality gap is at most this.
-    max_iter : int
-        The most passes over the examples.
-    max_time : float, optional
-        Stop after so many seconds with what has been reached.
-    warm_start : bool
+    {fit_intercept}
+    {intercept_scaling}
+    {class_weight}
+    {tol}
+    {max_iter}
+    {max_time}
+    warm_start : bool, default=False
         Must be False: the dual variables are gone when a fit ends.
-    dtype : {"float32", "float64"}, optional
-        Compute in this precision; by default in that of X.
-    n_jobs : int, optional
+    {dtype}
+    n_jobs : int, default=None
         The number of shards, each of which takes a thread of a worker; by default, and with -1, as
         many as the cluster has threads, and never more. More shards take more rounds.
-    random_state : int, RandomState or None
-        The order in which examples are visited. A fit can be repeated with as many shards.
-    verbose : int
-        1: show the gap after each round.
-    memory_limit : int, optional
+    {random_state}
+    {verbose}
+    memory_limit : int, default=None
         Bytes that the fit may use on a worker, rows included. If it would need more, by an estimate
         from the sizes (`worker_bytes_`), it is refused before it starts.
-    local_passes : int, optional
+    {callback}
+    local_passes : int, default=None
         Passes of each shard over its examples in a round, at most; the first looks at all classes,
         the others at those in play. By default as many as take about the time of the communication
         of a round, from 2 to 4, and up to 11 if there is but one shard.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_classes, n_features)
-        The weights.
-    intercept_ : ndarray of shape (n_classes,)
-        The intercepts, zeros if there are none.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    certificate_ : Certificate
-        ``primal``, ``dual``, ``gap`` and ``relative_gap`` of the model, in float64.
+    {coef_}
+    {intercept_}
+    {classes_}
+    {certificate_}
+    {status_}
     history_ : list of dict
         A line per round: epoch, seconds, primal, dual, gap, and round, local_passes, n_bytes that
         travelled between workers, snapshot_bytes of duals to the client, seconds of computation
         and of communication, n_shards, n_lost of them.
-    n_iter_ : int
-        Passes over the examples.
+    {n_iter_}
     n_shards_ : int
         Shards that took part, at the end.
     worker_bytes_ : int
         An estimate of what the fit took of the memory of the worker with most to hold.
-    n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+    {n_features_in_}
 
     References
     ----------
@@ -162,6 +145,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         random_state: Any = None,
         verbose: int = 0,
         memory_limit: int | None = None,
+        callback: Any = None,
         local_passes: int | None = None,
     ) -> None:
         super().__init__(
@@ -182,12 +166,11 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             random_state=random_state,
             verbose=verbose,
             memory_limit=memory_limit,
+            callback=callback,
         )
         self.local_passes = local_passes
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
-    ) -> DaskTopKLinearSVC:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskTopKLinearSVC:
         """Train the model on the current Dask client.
 
         Parameters
@@ -200,8 +183,6 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             Their labels, of any type.
         sample_weight : as y, optional
             Factors of `C` by example, at least 0.
-        checkpoint : None
-            Not for shards, which are rebuilt when they are lost.
 
         Returns
         -------
@@ -209,11 +190,6 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             The trained model.
         """
         self._validate_params()
-        if checkpoint is not None:
-            raise ValueError(
-                f"checkpoint = {checkpoint!r} is not for training on a cluster, where shards that "
-                "are lost are rebuilt; leave it out, or use TopKLinearSVC on one machine."
-            )
         loss = make_loss(self.loss, self.k, self.smoothing)
         check_supported(self.loss, loss, self.solver, self.warm_start)
         client = current_client()
@@ -226,7 +202,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        warn_unless_solved(result, self.tol, has_warm_start=False)
+        warn_unless_solved(result, self.tol)
         return self
 
     def _fit(self, client: Any, loss: Any, X: Any, y: Any, sample_weight: Any) -> Result:
@@ -247,7 +223,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             float(self.intercept_scaling) if self.fit_intercept else 0.0,
             np.result_type(*(part.dtype for part in data.surveys)).name,
             len(homes),
-            int(check_random_state(self.random_state).randint(2**31 - 1)),
+            self._setup().options.seed,
         )
         team = DaskTeam(client, setting, data, homes)
         n_duals = duals_per_example(loss, self.classes_.size)
@@ -255,7 +231,7 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         check_memory(self.worker_bytes_, self.memory_limit)
         result = self._solve(team, data)
         self.n_shards_ = team.n_shards
-        self._store(result, self.n_features_in_)
+        self._store(result)
         return result
 
     def _solve(self, team: DaskTeam, data: DaskData) -> Result:
@@ -263,13 +239,11 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         n_bytes = bytes_of_round(team.size, team.setting.dtype, n_workers, order)
         d, m = data.surveys[0].d, self.classes_.size
         passes = self.local_passes or choose_passes(max(data.sizes()), d, m, self.k, n_bytes)
-        options = SDCAOptions(
-            self.tol, self.max_iter, np.inf if self.max_time is None else float(self.max_time)
-        )
+        setup = self._setup()
         with closing(team):
             team.start()
-            run = CoCoA(team, options, passes, self.local_passes or ALONE)
-            return stoppable(lambda: run.run(print_progress if self.verbose else None))
+            solver = CoCoA(team, LocalWork(passes, self.local_passes or ALONE))
+            return stoppable(Run(solver, setup.stopping, setup.callback).complete)
 
     def _weights_by_class(self, sums: Array) -> Array:
         """Return ``C * class_weight``, given the sums of the sample weights by class."""

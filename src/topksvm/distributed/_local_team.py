@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from topksvm.distributed._model import (
     Evaluated,
     Model,
-    Standing,
+    RoundResult,
     bytes_of_round,
     conclude,
     start_model,
@@ -32,7 +32,7 @@ class WeightsLostError(RuntimeError):
 class Team(Protocol):
     """Shards, wherever they are."""
 
-    can_go_on: bool
+    can_extrapolate: bool
 
     @property
     def n_shards(self) -> int:
@@ -41,13 +41,13 @@ class Team(Protocol):
     def welcome(self) -> None:
         """Let workers that have joined take part, which may change the number of shards."""
 
-    def round(self, order: Order) -> Standing:
+    def round(self, order: Order) -> RoundResult:
         """Have all shards carry out the order, and certify where that has led."""
 
     def reject(self) -> None:
         """Return to the model before the last round, which the next order will undo."""
 
-    def enlarge(self, factor: float) -> Standing:
+    def enlarge(self, factor: float) -> RoundResult:
         """Certify the model with weights that are larger than those of the duals.
 
         It is what :meth:`weights` returns until the next round, which starts from the model.
@@ -60,10 +60,10 @@ class Team(Protocol):
 class LocalTeam:
     """Shards in this process that take turns: what a cluster computes, without one."""
 
-    def __init__(self, shards: Sequence[Shard], *, can_go_on: bool = True) -> None:
+    def __init__(self, shards: Sequence[Shard], *, can_extrapolate: bool = True) -> None:
         self.shards = list(shards)
         self.n_shards = len(self.shards)
-        self.can_go_on = can_go_on
+        self.can_extrapolate = can_extrapolate
         self.problem = self.shards[0].solver.problem
         self.model = self.judged = start_model(self.problem.shape, self.problem.dtype)
         self.before = self.model, self.judged
@@ -71,39 +71,39 @@ class LocalTeam:
     def welcome(self) -> None:
         """Nobody joins a team in one process."""
 
-    def round(self, order: Order) -> Standing:
+    def round(self, order: Order) -> RoundResult:
         """See the protocol."""
         parts = [shard.solve(self.model.weights, order) for shard in self.shards]
         model = conclude(tree_sum(parts, add), self.problem.dtype)
         for shard in self.shards:
-            shard.go_on(model.share)
+            shard.extrapolate(model.share)
         size, dtype = model.weights.size, model.weights.dtype
         n_bytes = bytes_of_round(size, dtype, self.n_shards, order)
-        standing = self._standing(model, SCALES, n_bytes)
+        found = self._result(model, SCALES, n_bytes)
         self.before = self.model, self.judged
         self.model = self.judged = model
-        return standing
+        return found
 
     def reject(self) -> None:
         """See the protocol."""
         self.model, self.judged = self.before
 
-    def enlarge(self, factor: float) -> Standing:
+    def enlarge(self, factor: float) -> RoundResult:
         """See the protocol."""
         larger = self.model.times(factor)
-        standing = self._standing(larger, SCALES[:1])
+        found = self._result(larger, SCALES[:1])
         self.judged = larger
-        return standing
+        return found
 
     def weights(self) -> Floats:
         """See the protocol."""
         return self.problem.coefficients(self.judged.weights)
 
-    def _standing(self, model: Model, scales: Floats, n_bytes: int = 0) -> Standing:
+    def _result(self, model: Model, scales: Floats, n_bytes: int = 0) -> RoundResult:
         start = time.perf_counter()
         parts = [
             Evaluated(shard.losses(model.weights, scales), shard.dual_sums(), shard.lost)
             for shard in self.shards
         ]
         seconds = (time.perf_counter() - start) / self.n_shards
-        return model.standing(reduce(Evaluated.plus, parts), seconds, n_bytes)
+        return model.result(reduce(Evaluated.plus, parts), seconds, n_bytes)

@@ -70,9 +70,9 @@ class Model:
         weights = (factor * self.weights.astype(np.float64)).astype(self.weights.dtype)
         return replace(self, weights=weights, square=_square(weights))
 
-    def standing(self, parts: Evaluated, seconds: float, n_bytes: int = 0) -> Standing:
+    def result(self, parts: Evaluated, seconds: float, n_bytes: int = 0) -> RoundResult:
         """Return where the round has led, given what the shards have found."""
-        return Standing(
+        return RoundResult(
             self.square,
             lower_bound(parts.sums, self.exact_square, self.size, self._distance(parts)),
             parts.losses,
@@ -162,7 +162,7 @@ def conclude(total: Contribution, dtype: Any) -> Model:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RoundResult:
     """Where a round has led: a model without its weights, and the losses at `SCALES` times them.
 
     The last of `losses` is how much larger they may be for rounding.

@@ -5,9 +5,9 @@ shard ``p`` is to maximise over its own duals, which change its own part of ``W`
 
     sum_{i in p} [<1, x_i> - C_i omega(x_i / C_i)] - <W, W_p> - sigma/2 ||W_p||^2
 
-The *caution* ``sigma`` makes room for what the others do meanwhile: the changes of all shards may
-be added, and the dual of the whole problem rises by at least the sum of the gains. With less
-caution that is not certain, but where the shards have little in common it is so, and saves rounds.
+``sigma`` makes room for what the others do meanwhile: the changes of all shards may be added, and
+the dual of the whole problem rises by at least the sum of the gains. With less that is not
+certain, but where the shards have little in common it is so, and saves rounds.
 
 In ``b_i = sigma a_i`` and ``V = W + sigma W_p`` it is ``1/sigma`` times an ordinary problem::
 
@@ -38,9 +38,11 @@ from topksvm.solvers import (
     Duals,
     DualSums,
     SDCAOptions,
+    Stopping,
     find_direction,
     largest_norm,
     make_duals_feasible,
+    make_line,
     move,
     rebuild_weights,
     slack_of_margins,
@@ -61,14 +63,14 @@ class Order:
     where all classes are always in play. With `reach` above 0 the shards also say how far each
     example could go on in the direction of the last two rounds, at most `reach` times.
 
-    `caution` is ``sigma``, by default the number of shards. With `undo` the last round, which must
+    `sigma` is by default the number of shards. With `undo` the last round, which must
     have had a reach, is taken back first.
     """
 
     passes: int = 4
     seconds: float = np.inf
     reach: float = 0.0
-    caution: float | None = None
+    sigma: float | None = None
     undo: bool = False
 
 
@@ -125,18 +127,21 @@ class Contribution:
         )
 
 
-class LocalSDCA(SDCA):
-    """A run whose weights are those of the duals of all shards, not of its own."""
+UNLIMITED = 1 << 60
+"""Passes of a shard in all; each round has a limit of its own."""
 
-    def improve(self, passes: int) -> None:
-        """Make a full pass, if any, and others after it."""
-        if self.use_active and passes > 1:
-            self.full_pass()
-            self._polish().go_on()
-            return
-        for done in range(passes):
-            if done == 0 or self.elapsed < self.options.max_time:
-                self.full_pass()
+
+def improve(solver: SDCA, passes: int, seconds: float) -> None:
+    """Make a full pass, if any, and others after it."""
+    solver.max_active = passes - 1
+    limit = solver.clock.elapsed + seconds
+    for done in range(passes):
+        if done > 0 and (solver.use_active or solver.clock.elapsed >= limit):
+            break
+        solver.full_pass(solver.rng.permutation(solver.members))
+        solver.end_full_pass()
+    if solver.use_active and passes > 1:
+        solver.continue_phase(Stopping(0.0, UNLIMITED, limit))
 
 
 class Shard:
@@ -166,7 +171,7 @@ class Shard:
         start = None
         if duals is not None:
             start = start_from_duals(duals._replace(values=self.sigma * duals.values), loss, scaled)
-        self.solver = LocalSDCA(loss, scaled, SDCAOptions(max_iter=1 << 60, seed=seed), start)
+        self.solver = SDCA(loss, scaled, SDCAOptions(seed=seed), start)
         self.before: Duals | None = None
         self.last_start: Duals | None = None
         self.steps = np.empty(problem.n)
@@ -176,18 +181,13 @@ class Shard:
     def solve(self, weights: Floats, order: Order) -> Contribution:
         """Improve the duals, given the `weights` of all shards, and say what they come to."""
         solver, start, done = self.solver, time.perf_counter(), self.solver.n_passes
-        solver.options = replace(
-            solver.options,
-            max_active=order.passes - 1,
-            max_time=solver.elapsed + order.seconds,
-        )
         if order.undo:
             self.undo()
-        self._set_caution(self.n_shards if order.caution is None else order.caution)
+        self._set_sigma(self.n_shards if order.sigma is None else order.sigma)
         self._remember(order)
         before = solver.dual
         solver.weights[...] = weights
-        solver.improve(order.passes)
+        improve(solver, order.passes, order.seconds)
         sums = self.contribution()
         if order.reach > 0.0:
             sums = self._with_direction(sums, order.reach)
@@ -205,7 +205,7 @@ class Shard:
             self.solver.duals = snapshot(self.last_start)
             self.last_start = None
 
-    def _set_caution(self, sigma: float) -> None:
+    def _set_sigma(self, sigma: float) -> None:
         """Express the problem and the duals in another ``sigma``."""
         factor, self.sigma = sigma / self.sigma, sigma
         if factor == 1.0:
@@ -234,25 +234,25 @@ class Shard:
         return DualSums(*sum_dual_values(self.solver.loss, examples, duals)).over(self.sigma)
 
     def _with_direction(self, sums: Contribution, reach: float) -> Contribution:
-        solver, derivatives = self.solver, np.zeros(2)
-        direction = np.zeros(solver.weights.shape)
+        solver = self.solver
+        problem = solver.problem
+        line = make_line(problem, np.zeros(solver.weights.shape))
         find_direction(
             solver.loss,
-            solver.problem.rows,
-            solver.problem.examples,
+            problem.rows,
+            problem.examples,
             self.before,
             solver.duals,
             float(reach),
-            self.steps,
-            direction,
-            self.dense,
-            derivatives,
+            line,
         )
-        slope, curvature = (derivatives / self.sigma).tolist()
+        self.steps = line.steps
+        slope, curvature = (line.sums / self.sigma).tolist()
+        direction = line.direction
         direction /= self.sigma
         return replace(sums, direction=direction, slope=slope, curvature=curvature)
 
-    def go_on(self, share: float) -> None:
+    def extrapolate(self, share: float) -> None:
         """Move the duals by `share` of the direction that the last contribution spoke of."""
         solver = self.solver
         if self.before is not None and share > 0.0:
@@ -285,9 +285,9 @@ def rows_of_duals(duals: Duals, start: int, stop: int) -> Duals:
     return snapshot(duals._replace(start=duals.start[some], count=duals.count[some]))
 
 
-def can_go_on(loss: Any) -> bool:
+def can_extrapolate(loss: Any) -> bool:
     """Return whether the duals of the loss can be moved along a direction."""
-    return hasattr(type(loss), "feasible_step")
+    return bool(loss.traits.has_feasible_step)
 
 
 def tree_sum(parts: Sequence[Any], add: Any) -> Any:

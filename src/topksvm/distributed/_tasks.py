@@ -203,7 +203,7 @@ def evaluate(
     """Move the duals as the model says, keep it, and return the losses at its weights."""
     with _changing(call) as entry:
         start = time.perf_counter()
-        entry.shard.go_on(model.share)
+        entry.shard.extrapolate(model.share)
         entry.keep(version, model, others)
         return _evaluation(entry, model, scales, start)
 

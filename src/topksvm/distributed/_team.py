@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from topksvm.distributed import _tasks
 from topksvm.distributed._data import DaskData
 from topksvm.distributed._local_team import WeightsLostError
-from topksvm.distributed._model import Evaluated, Standing, bytes_of_round
+from topksvm.distributed._model import Evaluated, RoundResult, bytes_of_round
 from topksvm.distributed._placement import Change, next_change, place_lost
-from topksvm.distributed._shard import Order, can_go_on, rows_of_duals, tree_sum
+from topksvm.distributed._shard import Order, can_extrapolate, rows_of_duals, tree_sum
 from topksvm.distributed._tasks import Call, Setting
 from topksvm.distributed._workers import ClientClosedError, Workers, WorkersLostError
 from topksvm.solvers import SCALES, Duals
@@ -72,7 +72,7 @@ class DaskTeam:
         self.workers = Workers(client, setting.token)
         self.setting, self.data, self.homes = setting, data, list(homes)
         self.is_sparse = data.surveys[0].is_sparse
-        self.can_go_on = can_go_on(setting.loss)
+        self.can_extrapolate = can_extrapolate(setting.loss)
         self.size = (data.surveys[0].d + (setting.bias != 0.0)) * setting.classes.size
         self.version = self.judged = self.n_versions = self.n_calls = 0
         self.before = (0, 0)
@@ -134,23 +134,23 @@ class DaskTeam:
             self.needs_repair = True
         return cast(Duals, duals)
 
-    def round(self, order: Order) -> Standing:
+    def round(self, order: Order) -> RoundResult:
         """See the protocol."""
         self.must_undo = order.undo
-        standing: Standing = self._repeat(lambda: self._round(order))
+        found: RoundResult = self._repeat(lambda: self._round(order))
         self._keep_snapshots()
-        standing = replace(standing, n_lost=self.n_lost, snapshot_bytes=self.snapshot_bytes)
+        found = replace(found, n_lost=self.n_lost, snapshot_bytes=self.snapshot_bytes)
         self.n_lost = self.snapshot_bytes = 0
-        return standing
+        return found
 
     def reject(self) -> None:
         """See the protocol."""
         self.version, self.judged = self.before
 
-    def enlarge(self, factor: float) -> Standing:
+    def enlarge(self, factor: float) -> RoundResult:
         """See the protocol."""
 
-        def attempt() -> Standing:
+        def attempt() -> RoundResult:
             new = self._new_version()
             parts = self._on_all(
                 "enlarge", _tasks.evaluate_larger, new, self.version, factor, SCALES[:1]
@@ -180,16 +180,16 @@ class DaskTeam:
                 [self._on_shard("release", _tasks.release, number) for number in there]
             )
 
-    def _round(self, order: Order) -> Standing:
+    def _round(self, order: Order) -> RoundResult:
         order = replace(order, undo=self.must_undo)
         model = self._conclude(self._on_all("local-solve", _tasks.solve, self.version, order))
         n_workers = len(set(self.homes))
         n_bytes = bytes_of_round(self.size, self.setting.dtype, n_workers, order)
         new, old = self._new_version(), (self.version, self.judged)
         parts = self._on_all("certify", _tasks.evaluate, new, old, model, SCALES)
-        standing = self._judge(parts, new, n_bytes)
+        found = self._judge(parts, new, n_bytes)
         self.before, self.version = old, new
-        return standing
+        return found
 
     def _new_version(self) -> int:
         # Never one that was given before, as tasks of a round that has failed may still run.
@@ -200,14 +200,14 @@ class DaskTeam:
         total = tree_sum(parts, lambda a, b: self.workers.submit("reduce", _tasks.add, a, b))
         return self.workers.submit("model", _tasks.conclude, total, self.setting.dtype)
 
-    def _judge(self, futures: list[Any], version: int, n_bytes: int = 0) -> Standing:
+    def _judge(self, futures: list[Any], version: int, n_bytes: int = 0) -> RoundResult:
         parts = self._results(futures)
         self.judged = version
         self.duals_bytes = sum(part.duals_bytes for part in parts)
-        found = reduce(Evaluated.plus, (part.found for part in parts))
+        total = reduce(Evaluated.plus, (part.found for part in parts))
         seconds = max(part.seconds for part in parts)
-        standing: Standing = parts[0].model.standing(found, seconds, n_bytes)
-        return standing
+        found: RoundResult = parts[0].model.result(total, seconds, n_bytes)
+        return found
 
     def _keep_snapshots(self) -> None:
         self.rounds_since_snapshot += 1

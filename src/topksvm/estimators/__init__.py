@@ -3,13 +3,13 @@
 from topksvm.estimators._base import (
     LinearClassifier as LinearClassifier,
     check_two_classes as check_two_classes,
-    print_progress as print_progress,
-    threads as threads,
     without_duplicates as without_duplicates,
 )
 from topksvm.estimators._kernel import TopKSVC
 from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._linear_cv import TopKLinearSVCCV
+from topksvm.estimators._parameters import documented as documented
 from topksvm.estimators._topk_mixin import best_columns as best_columns
+from topksvm.estimators._trained import print_progress as print_progress
 
 __all__ = ["TopKLinearSVC", "TopKLinearSVCCV", "TopKSVC"]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,23 +19,23 @@ from topksvm.data import (
     check_sample,
     check_square,
     checked_values,
+    make_kernel_problem,
     sample_rows,
 )
-from topksvm.estimators._base import TopKClassifier, print_progress
 from topksvm.estimators._kernel_functions import (
     KERNELS,
     NamedKernel,
     resolve_gamma,
     wrap_callable,
 )
-from topksvm.losses import LOSSES
+from topksvm.estimators._parameters import NOT_NEGATIVE, POSITIVE, constraints, documented
+from topksvm.estimators._trained import TopKClassifier
 from topksvm.solvers import (
     BLOCK,
-    KernelOptions,
     Result,
     check_dual_step,
     make_loss,
-    solve_kernel,
+    train,
     warn_unless_solved,
 )
 
@@ -47,6 +45,7 @@ BLOCK_ENTRIES = 1 << 21
 """Values of the kernel that prediction computes together."""
 
 
+@documented()
 class TopKSVC(TopKClassifier):
     r"""Kernel classifier trained for the k best guesses, to a proven duality gap.
 
@@ -60,47 +59,35 @@ class TopKSVC(TopKClassifier):
 
     Parameters
     ----------
-    k : int
-        The number of guesses to train for, below the number of classes; 1 is the multiclass SVM of
-        Crammer and Singer.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
+    {k}
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         The kernel, as in :class:`sklearn.svm.SVC`. For "precomputed", X is the matrix of the kernel
         itself: of all pairs of training rows in `fit`, of new rows and training rows after that. A
         callable takes two matrices of rows and returns the matrix of all pairs; one that takes two
         rows and returns a number works, slowly. A kernel must be positive semi-definite, which
         "sigmoid" often is not: a warning says so then, and `certificate_` is no proof.
-    gamma : {"scale", "auto"} or float
+    gamma : {"scale", "auto"} or float, default="scale"
         The factor of "rbf", "poly" and "sigmoid": ``1 / (n_features * X.var())``,
         ``1 / n_features``, or a number above 0.
-    degree : float
+    degree : float, default=3
         The degree of "poly".
-    coef0 : float
+    coef0 : float, default=0.0
         The constant term of "poly" and "sigmoid".
-    loss : {"topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full", "softmax"}
-        The loss; see :mod:`topksvm.losses`.
-    C : float
-        The weight of the loss against the norm.
-    smoothing : float
-        Smooth a hinge by this much; 0 leaves it as it is.
-    class_weight : dict or "balanced", optional
-        Factors of `C` by class.
-    tol : float
-        Stop when the relative duality gap is at most this.
-    max_iter : int
-        The most passes over the examples; all but the first skip those that are settled.
-    max_time : float, optional
-        Stop after so many seconds with what has been reached.
-    cache_size : float
+    {loss}
+    {C}
+    {smoothing}
+    {class_weight}
+    {tol}
+    {max_iter}
+    {max_time}
+    cache_size : float, default=200
         Megabytes for rows of the matrix of the kernel, at least one row. The larger, the fewer are
         computed again; the model is the same.
-    dtype : {"float32", "float64"}, optional
-        Compute in this precision; by default in that of X. Another one than that makes a copy of X.
-    n_jobs : int, optional
-        Threads; all processors by default, and with -1; all but one with -2, and so on.
-    random_state : int, RandomState or None
-        The order in which examples are visited.
-    verbose : int
-        1: show the estimated gap while training.
+    {dtype}
+    {n_jobs}
+    {random_state}
+    {verbose}
+    {callback}
 
     Attributes
     ----------
@@ -112,16 +99,12 @@ class TopKSVC(TopKClassifier):
         Their coefficients: the scores are ``K(X, support_vectors_) @ dual_coef_.T``.
     n_support_ : ndarray of shape (n_classes,)
         How many of them have which label.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    certificate_ : Certificate
-        ``primal``, ``dual``, ``gap`` and ``relative_gap`` of the model, in float64.
-    history_ : list of dict
-        A line per certificate: epoch, seconds, primal, dual, gap.
-    n_iter_ : int
-        Passes over the examples.
-    n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+    {classes_}
+    {certificate_}
+    {status_}
+    {history_}
+    {n_iter_}
+    {n_features_in_}
 
     References
     ----------
@@ -140,28 +123,16 @@ class TopKSVC(TopKClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k": [Interval(Integral, 1, None, closed="left")],
+        **constraints(
+            "k", "loss", "C", "smoothing", "class_weight", "tol", "max_iter", "max_time", "dtype",
+            "n_jobs", "random_state", "verbose", "callback",
+        ),
         "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Real, 0.0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), POSITIVE],
+        "degree": [NOT_NEGATIVE],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "loss": [StrOptions(LOSSES.keys())],  # A view: losses may be registered later.
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "smoothing": [Interval(Real, 0.0, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype, None],
-        "n_jobs": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Integral, None, -1, closed="right"),
-            None,
-        ],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+        "cache_size": [POSITIVE],
+    }  # fmt: skip
 
     _kernel_function: Any  # None for a precomputed kernel.
 
@@ -185,6 +156,7 @@ class TopKSVC(TopKClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Any = None,
     ) -> None:
         self.k = k
         self.kernel = kernel
@@ -203,6 +175,7 @@ class TopKSVC(TopKClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -238,29 +211,21 @@ class TopKSVC(TopKClassifier):
         """
         self._validate_params()
         loss = make_loss(self.loss, self.k, self.smoothing)
-        check_dual_step(self.loss)
+        check_dual_step("A kernel machine", loss)
         X, y = self._validate_examples(X, y, self._accepted_formats)
         classes, labels = np.unique(y, return_inverse=True)
         self._check_classes(classes)
         weights = self._weights_of_examples(X, y, classes, labels, sample_weight)
-        result = solve_kernel(
+        gram = self._make_gram(X)
+        result = train(
+            lambda: make_kernel_problem(gram, labels, weights, classes.size),
             loss,
-            self._make_gram(X),
-            labels,
-            weights,
-            classes.size,
-            options=KernelOptions(
-                self.tol,
-                self.max_iter,
-                np.inf if self.max_time is None else float(self.max_time),
-                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            ),
-            n_jobs=self.n_jobs,
-            report=print_progress if self.verbose else None,
+            self._setup(),
+            self.n_jobs,
         )
         self.classes_ = classes
         self._store(result, X, labels)
-        warn_unless_solved(result, self.tol, has_warm_start=False)
+        warn_unless_solved(result, self.tol)
         return self
 
     def _make_gram(self, X: Any) -> Gram:
@@ -306,9 +271,7 @@ class TopKSVC(TopKClassifier):
             self.support_vectors_ = X[self.support_]
         elif hasattr(self, "support_vectors_"):  # Of an earlier fit with another kernel.
             del self.support_vectors_
-        self.certificate_ = result.certificate
-        self.history_ = [asdict(check) for check in result.history]
-        self.n_iter_ = result.n_iter
+        self._store_outcome(result)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

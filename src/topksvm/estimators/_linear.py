@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from topksvm.estimators._base import (
-    LinearClassifier,
-    TopKClassifier,
-    is_streamed,
-    print_progress,
-)
+from topksvm.data import is_streamed
+from topksvm.estimators._base import LinearClassifier
+from topksvm.estimators._parameters import CONSTRAINTS, documented
 from topksvm.estimators._persistence import load_model, save_model
-from topksvm.estimators._streamed import fit_streamed
-from topksvm.estimators._warm import LastFit, Problem
-from topksvm.losses import LOSSES
+from topksvm.estimators._streamed import open_examples
+from topksvm.estimators._trained import TopKClassifier
+from topksvm.estimators._warm import FitKey, LastFit
 from topksvm.solvers import (
-    SOLVERS,
     Result,
-    SDCAOptions,
     Status,
+    TrainingData,
     choose_solver,
     make_loss,
-    solve_checked,
+    train_on,
     warn_unless_solved,
 )
 
 Array = NDArray[Any]
 
 
+@documented()
 class TopKLinearSVC(LinearClassifier, TopKClassifier):
     r"""Linear classifier trained for the k best guesses, to a proven duality gap.
 
@@ -44,61 +37,36 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
 
     Parameters
     ----------
-    k : int
-        The number of guesses to train for, below the number of classes; 1 is the multiclass SVM of
-        Crammer and Singer. A tuning parameter like `C`: the best one is often larger than the
-        number of guesses wanted.
-    loss : {"topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full", "softmax", "topk_entropy"}
-        The loss; see :mod:`topksvm.losses`.
-    C : float
-        The weight of the loss against the norm, as in :class:`sklearn.svm.LinearSVC`.
-    smoothing : float
-        Smooth a hinge by this much; 0 leaves it as it is.
-    solver : {"auto", "sdca", "lbfgs"}
-        Dual coordinate ascent for the hinges; L-BFGS, smooth losses only, by default for those.
-    fit_intercept : bool
-        Add a constant feature; its weights are penalised like the others.
-    intercept_scaling : float
-        The value of the constant feature: the larger, the less the intercept is penalised.
-    class_weight : dict or "balanced", optional
-        Factors of `C` by class.
-    tol : float
-        Stop when the relative duality gap is at most this.
-    max_iter : int
-        The most passes over the examples.
-    max_time : float, optional
-        Stop after so many seconds with what has been reached.
-    warm_start : bool
-        Start from the last fit if loss, number of features and labels are the same, from nothing
-        otherwise. The examples and their weights, and all other parameters, may have changed.
-    dtype : {"float32", "float64"}, optional
-        Compute in this precision; by default in that of X. Another one than that makes a copy of X.
-    n_jobs : int, optional
-        Threads; all processors by default, and with -1; all but one with -2, and so on.
-    random_state : int, RandomState or None
-        The order in which examples are visited.
-    verbose : int
-        1: show the estimated gap while training.
-    memory_limit : int, optional
-        Bytes that training may use, X apart if that is an array in memory. A memory map that is
-        larger (without a limit: larger than half of the memory) is read by the piece; see `fit`.
+    {k}
+    {loss}
+    {C}
+    {smoothing}
+    {solver}
+    {fit_intercept}
+    {intercept_scaling}
+    {class_weight}
+    {tol}
+    {max_iter}
+    {max_time}
+    {warm_start}
+    {dtype}
+    {n_jobs}
+    {random_state}
+    {verbose}
+    {memory_limit}
+    {checkpoint}
+    {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_classes, n_features)
-        The weights.
-    intercept_ : ndarray of shape (n_classes,)
-        The intercepts, zeros if there are none.
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    certificate_ : Certificate
-        ``primal``, ``dual``, ``gap`` and ``relative_gap`` of the model, in float64.
-    history_ : list of dict
-        A line per certificate: epoch, seconds, primal, dual, gap.
-    n_iter_ : int
-        Passes over the examples of the last fit.
-    n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+    {coef_}
+    {intercept_}
+    {classes_}
+    {certificate_}
+    {status_}
+    {history_}
+    {n_iter_}
+    {n_features_in_}
 
     References
     ----------
@@ -116,29 +84,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
     (2, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k": [Interval(Integral, 1, None, closed="left")],
-        "loss": [StrOptions(LOSSES.keys())],  # A view: losses may be registered later.
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "smoothing": [Interval(Real, 0.0, None, closed="left")],
-        "solver": [StrOptions(set(SOLVERS))],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-        "warm_start": ["boolean"],
-        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype, None],
-        "n_jobs": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Integral, None, -1, closed="right"),
-            None,
-        ],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -160,6 +106,8 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         random_state: Any = None,
         verbose: int = 0,
         memory_limit: int | None = None,
+        checkpoint: Any = None,
+        callback: Any = None,
     ) -> None:
         self.k = k
         self.loss = loss
@@ -178,16 +126,16 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.callback = callback
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None
-    ) -> TopKLinearSVC:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TopKLinearSVC:
         """Train the model.
 
-        Rows that do not fit in memory are read by the piece, in an order that is random by the
-        megabyte and within large windows: a memory map larger than `memory_limit`, float16 and
-        bfloat16 arrays, which are widened as they are read, a list of ``.npy`` files or memory
-        maps, a ``pyarrow.dataset.Dataset`` with a column of lists or one per feature.
+        Rows that do not fit in memory are read in windows, in an order that is random by the
+        megabyte and within a window: a memory map larger than `memory_limit`, float16 and bfloat16
+        arrays, which are widened as they are read, a list of ``.npy`` files or memory maps, a
+        ``pyarrow.dataset.Dataset`` with a column of lists or one per feature.
 
         Parameters
         ----------
@@ -197,10 +145,6 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
             Their labels, of any type.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of `C` by example, at least 0.
-        checkpoint : path, optional
-            A folder to which the state is written every minute and on Ctrl-C, and from which a fit
-            of the same data with the same parameters resumes, to the same model. Rows are then
-            read by the piece.
 
         Returns
         -------
@@ -208,63 +152,60 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
             The trained model.
         """
         self._validate_params()
-        if is_streamed(X, self.memory_limit) or checkpoint is not None:
-            return fit_streamed(self, X, y, sample_weight, checkpoint)
         loss = make_loss(self.loss, self.k, self.smoothing)
-        solver = choose_solver(self.solver, self.loss, loss)
-        X, y = self._validate_examples(X, y)
-        classes, labels = np.unique(y, return_inverse=True)
-        self._check_classes(classes)
-        weights = self._weights_of_examples(X, y, classes, labels, sample_weight)
-        problem = Problem(self._loss_key(), X.shape, classes, labels)
+        solver = choose_solver(self.solver, loss)
+        data, classes = self._read(X, y, sample_weight)
+        key = FitKey((loss, self.fit_intercept), data.rows.shape, classes, data.labels)
         last = getattr(self, "_last_fit", None) if self.warm_start else None
-        result = solve_checked(
-            X,
-            labels,
-            classes.size,
-            weights,
-            self.loss,
-            k=self.k,
-            smoothing=self.smoothing,
-            solver=self.solver,
-            bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+        result = train_on(
+            data,
+            loss,
+            self._setup(),
             n_jobs=self.n_jobs,
-            warm=None if last is None else last.start_for(problem, solver),
-            report=print_progress if self.verbose else None,
-            options=SDCAOptions(
-                self.tol,
-                self.max_iter,
-                np.inf if self.max_time is None else float(self.max_time),
-                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            ),
+            warm=None if last is None else last.start_for(key, solver),
+            checkpoint=self.checkpoint,
+            memory_limit=self.memory_limit,
         )
-        self.classes_ = classes
-        self._store(result, X.shape[1])
-        # After Ctrl-C too, so that set_params(warm_start=True) can go on from there.
-        keep = self.warm_start or result.status is Status.INTERRUPTED
-        self._last_fit = LastFit(problem, result) if keep else None
+        self.classes_, self.n_features_in_ = classes, data.rows.shape[1]
+        self._store(result)
+        # After Ctrl-C too, so that set_params(warm_start=True) can continue from there.
+        keep = (self.warm_start or result.status is Status.INTERRUPTED) and not data.is_source
+        self._last_fit = LastFit(key, result) if keep else None
         warn_unless_solved(result, self.tol)
         return self
 
-    def _loss_key(self) -> tuple[Any, ...]:
-        return self.loss, self.k, self.smoothing, self.fit_intercept
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Array]:
+        """Return the examples as solvers take them, and the classes."""
+        if is_streamed(X, self.memory_limit):
+            if self.warm_start:
+                raise ValueError(
+                    "warm_start = True needs all rows in memory; use checkpoint= to resume a fit."
+                )
+            rows, y = open_examples(X, y, self.dtype)
+            like = np.broadcast_to(np.float64(0.0), (len(y), 1))
+        else:
+            accepted = "csr" if self.checkpoint is None else False
+            rows, y = self._validate_examples(X, y, accepted)
+            like = rows
+        classes, labels = np.unique(y, return_inverse=True)
+        self._check_classes(classes)
+        weights = self._weights_of_examples(like, y, classes, labels, sample_weight)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return TrainingData(rows, labels, weights, classes.size, bias), classes
 
     def __getstate__(self) -> Any:
         # The duals may be larger than the model; only a warm start needs them.
         state = super().__getstate__()
         return state if self.warm_start else {k: v for k, v in state.items() if k != "_last_fit"}
 
-    def _store(self, result: Result, n_features: int) -> None:
-        self.coef_ = np.ascontiguousarray(result.weights[:, :n_features])
+    def _store(self, result: Result) -> None:
+        d = self.n_features_in_
+        self.coef_ = np.ascontiguousarray(result.weights[:, :d])
         if self.fit_intercept:
-            self.intercept_ = result.weights[:, n_features] * self.coef_.dtype.type(
-                self.intercept_scaling
-            )
+            self.intercept_ = result.weights[:, d] * self.coef_.dtype.type(self.intercept_scaling)
         else:
             self.intercept_ = np.zeros(self.classes_.size, self.coef_.dtype)
-        self.certificate_ = result.certificate
-        self.history_ = [asdict(check) for check in result.history]
-        self.n_iter_ = result.n_iter
+        self._store_outcome(result)
 
     def save(self, path: Any) -> None:
         """Write the model to a safetensors file, from which no code is run on loading.

@@ -19,24 +19,26 @@ from sklearn.utils.validation import check_is_fitted
 from topksvm._interrupts import stoppable
 from topksvm._threads import map_tasks, one_blas_thread, resolve_threads
 from topksvm.data import make_problem
-from topksvm.estimators._base import TopKClassifier
 from topksvm.estimators._linear import TopKLinearSVC
+from topksvm.estimators._parameters import constraints, documented
 from topksvm.estimators._progress import Progress
 from topksvm.estimators._search import (
     Choice,
-    Trail,
+    FoldPath,
+    Search,
     beyond_the_edge,
     choose,
-    extend_all,
     tabulate,
 )
+from topksvm.estimators._trained import TopKClassifier
 from topksvm.losses import LOSSES
 from topksvm.metrics import topk_accuracy
-from topksvm.solvers import Result, SDCAOptions, check_grid, choose_solver, make_loss
+from topksvm.solvers import Result, check_grid, choose_solver, make_loss
 
 Array = NDArray[Any]
 
 
+@documented()
 class TopKLinearSVCCV(TopKClassifier):
     r"""Choose C, loss and training k by cross-validation, for every number of guesses wanted.
 
@@ -46,40 +48,44 @@ class TopKLinearSVCCV(TopKClassifier):
 
     Parameters
     ----------
-    ks : tuple of int
+    ks : tuple of int, default=(1, 5)
         The numbers of guesses wanted. The first is the one that `predict`, `decision_function` and
         `coef_` serve.
-    Cs : int or array of float
+    Cs : int or array of float, default=10
         The weights of the loss to try, or how many from 1e-5 to 1e3, the grid of the paper.
-    losses : tuple of str
+    losses : tuple of str, default=("topk_hinge_alpha",)
         The losses to try.
-    train_ks : tuple of int, optional
+    train_ks : tuple of int, default=None
         The k to train for; by default `ks`. Losses without a k are trained once.
-    cv : int, splitter or iterable of pairs of indices
+    cv : int, splitter or iterable of pairs of indices, default=5
         As in scikit-learn: the number of stratified folds, or any splitter.
-    scoring : str, callable, dict or None
+    scoring : str, callable or dict, default=None
         None chooses by top-k accuracy on the fold held out. A scorer of scikit-learn is used for
         every k wanted; a dict has one for each.
-    refit : bool
+    refit : bool, default=True
         Train on all rows with the parameters chosen.
-    max_extensions : int
+    max_extensions : int, default=3
         How often the grid may grow where the best `C` lies at its edge, as in the paper.
-    smoothing, solver, fit_intercept, intercept_scaling : float, str, bool, float
-        As for :class:`~topksvm.TopKLinearSVC`.
-    class_weight, tol : dict or "balanced", float
-        As for :class:`~topksvm.TopKLinearSVC`.
-    max_iter, max_time : int, float
-        The budget of each point.
-    dtype : {"float32", "float64"}, optional
-        As for :class:`~topksvm.TopKLinearSVC`.
-    n_jobs : int, optional
+    {smoothing}
+    {solver}
+    {fit_intercept}
+    {intercept_scaling}
+    {class_weight}
+    {tol}
+    max_iter : int, default=1000
+        The most passes for each point.
+    max_time : float, default=None
+        The most seconds for each point.
+    {dtype}
+    n_jobs : int, default=None
         Threads, all processors by default. Each runs one group of paths at a time: those of a fold
         that share blocks of rows (dense X, solved by SDCA), or a part of them where folds are few;
         any other path is a group by itself. The result does not depend on it.
-    random_state : int, RandomState or None
-        The order in which examples are visited.
-    verbose : int
+    {random_state}
+    verbose : int, default=0
         Whether to print the progress, with the time left.
+    callback : callable, default=None
+        Called after each solution with an object that has the attributes `done` and `total`.
 
     Attributes
     ----------
@@ -122,24 +128,11 @@ class TopKLinearSVCCV(TopKClassifier):
         "scoring": [str, callable, dict, None],
         "refit": ["boolean"],
         "max_extensions": [Interval(Integral, 0, None, closed="left")],
-        **{
-            name: TopKLinearSVC._parameter_constraints[name]
-            for name in (
-                "smoothing",
-                "solver",
-                "fit_intercept",
-                "intercept_scaling",
-                "class_weight",
-                "tol",
-                "max_iter",
-                "max_time",
-                "dtype",
-                "n_jobs",
-                "random_state",
-                "verbose",
-            )
-        },
-    }
+        **constraints(
+            "smoothing", "solver", "fit_intercept", "intercept_scaling", "class_weight", "tol",
+            "max_iter", "max_time", "dtype", "n_jobs", "random_state", "verbose", "callback",
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -164,6 +157,7 @@ class TopKLinearSVCCV(TopKClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Any = None,
     ) -> None:
         self.ks = ks
         self.Cs = Cs
@@ -185,6 +179,7 @@ class TopKLinearSVCCV(TopKClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -223,15 +218,15 @@ class TopKLinearSVCCV(TopKClassifier):
         self.classes_ = classes
         ks, pairs = self._wanted(classes.size), self._pairs(classes.size)
         weights = model._weights_of_examples(X, y, classes, labels, sample_weight)
-        trails = self._trails(X, y, labels, weights, pairs)
-        Cs = self._search(trails, sorted(set(grid.tolist())), ks, X, y, seed)
+        paths = self._paths(X, y, labels, weights, pairs)
+        Cs = self._search(paths, sorted(set(grid.tolist())), ks, X, y)
         self.Cs_ = np.array(Cs)
-        self.cv_results_ = tabulate(trails, Cs, ks)
-        choices = {k: choose(trails, Cs, k) for k in ks}
+        self.cv_results_ = tabulate(paths, Cs, ks)
+        choices = {k: choose(paths, Cs, k) for k in ks}
         self.best_params_ = {k: {"loss": c.loss, "k": c.k, "C": c.C} for k, c in choices.items()}
         self.best_C_ = {k: c.C for k, c in choices.items()}
         self.best_score_ = {k: c.score for k, c in choices.items()}
-        self._warn_of_gaps(trails, choices)
+        self._warn_of_gaps(paths, choices)
         if self.refit:
             self._refit(X, y, sample_weight, choices, seed)
         return self
@@ -250,16 +245,19 @@ class TopKLinearSVCCV(TopKClassifier):
             )
         pairs = []
         for name in losses:
-            has_k = "k" in LOSSES[name]._fields  # type: ignore[attr-defined]
+            has_k = LOSSES[name].traits.uses_k  # type: ignore[attr-defined]
             for k in train_ks if has_k else [1]:
-                choose_solver(self.solver, name, make_loss(name, k, self._smoothing(name)))
+                choose_solver(self.solver, self._make_loss(name, k))
                 pairs.append((name, k))
         return pairs
 
     def _smoothing(self, loss: str) -> float:
         # Some losses are smooth by themselves.
-        has_smoothing = "smoothing" in LOSSES[loss]._fields  # type: ignore[attr-defined]
+        has_smoothing = LOSSES[loss].traits.uses_smoothing  # type: ignore[attr-defined]
         return float(self.smoothing) if has_smoothing else 0.0
+
+    def _make_loss(self, name: str, k: int) -> Any:
+        return make_loss(name, k, self._smoothing(name))
 
     def _model(self, k: int, loss: str, C: float, seed: int) -> TopKLinearSVC:
         return TopKLinearSVC(
@@ -279,9 +277,9 @@ class TopKLinearSVCCV(TopKClassifier):
             random_state=seed,
         )
 
-    def _trails(
+    def _paths(
         self, X: Any, y: Array, labels: Array, weights: Array, pairs: list[tuple[str, int]]
-    ) -> list[Trail]:
+    ) -> list[FoldPath]:
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         whole = make_problem(X, labels, weights, self.classes_.size, bias)
@@ -298,28 +296,26 @@ class TopKLinearSVCCV(TopKClassifier):
                 type(whole)(whole.rows, whole.examples._replace(C=part), whole.m, whole.d)
             )
         return [
-            Trail(loss, k, self._smoothing(loss), problems[fold], np.asarray(held_out))
+            FoldPath(loss, k, self._make_loss(loss, k), problems[fold], np.asarray(held_out))
             for loss, k in pairs
             for fold, (_, held_out) in enumerate(splits)
         ]
 
     def _search(
-        self, trails: list[Trail], Cs: list[float], ks: list[int], X: Any, y: Array, seed: int
+        self, paths: list[FoldPath], Cs: list[float], ks: list[int], X: Any, y: Array
     ) -> list[float]:
         """Solve on the grid, and on what is added to it; return the whole grid."""
-        limit = np.inf if self.max_time is None else float(self.max_time)
-        options = SDCAOptions(self.tol, self.max_iter, limit, seed=seed)
-        n_jobs = resolve_threads(self.n_jobs)
+        progress = Progress("fits", len(paths) * len(Cs), is_on=bool(self.verbose))
         judge = self._judge(X, y, ks)
-        progress = Progress("fits", len(trails) * len(Cs), is_on=bool(self.verbose))
+        search = Search(self._setup(), resolve_threads(self.n_jobs), judge, progress)
         more = list(Cs)
         for _ in range(self.max_extensions + 1):
-            extend_all(trails, more, n_jobs, self.solver, options, judge, progress)
+            search.extend(paths, more)
             Cs = sorted({*Cs, *more})
-            more = beyond_the_edge(Cs, {choose(trails, Cs, k).C for k in ks})
+            more = beyond_the_edge(Cs, {choose(paths, Cs, k).C for k in ks})
             if not more:
                 break
-            progress.add(len(trails) * len(more))
+            progress.add(len(paths) * len(more))
         return Cs
 
     def _judge(self, X: Any, y: Array, ks: list[int]) -> Any:
@@ -351,20 +347,20 @@ class TopKLinearSVCCV(TopKClassifier):
     def _fitted(self, result: Result, loss: str, k: int) -> TopKLinearSVC:
         model = self._model(k, loss, 1.0, 0)
         model.classes_, model.n_features_in_ = self.classes_, self.n_features_in_
-        model._store(result, self.n_features_in_)
+        model._store(result)
         return model
 
-    def _warn_of_gaps(self, trails: list[Trail], choices: dict[int, Choice]) -> None:
+    def _warn_of_gaps(self, paths: list[FoldPath], choices: dict[int, Choice]) -> None:
         """Say for how many points the budget was too small, and whether they were chosen."""
         unsolved = {
-            (trail.loss, trail.k, C)
-            for trail in trails
-            for C, point in trail.points.items()
+            (path.loss, path.k, C)
+            for path in paths
+            for C, point in path.points.items()
             if not point.is_solved
         }
         if not unsolved:
             return
-        total = len({(t.loss, t.k, C) for t in trails for C in t.points})
+        total = len({(t.loss, t.k, C) for t in paths for C in t.points})
         chosen = [k for k, c in choices.items() if (c.loss, c.k, c.C) in unsolved]
         smallest = min(C for _, _, C in unsolved)
         warnings.warn(

@@ -2,9 +2,9 @@
 
 A fold is the whole of X with the weights of the rows held out set to zero, so the rows to train on
 are not copied.
-Paths on one fold that have work in common are walked together, in groups. Each group is one piece
-of work for one thread. A path is the same in any group, so the result does not depend on the number
-of threads.
+Paths on one fold that have work in common are solved side by side, in groups. Each group is one
+piece of work for one thread. A path is the same in any group, so the result does not depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from topksvm._threads import map_tasks, one_blas_thread, thread_limit
 from topksvm.data import Problem
 from topksvm.estimators._progress import Progress
 from topksvm.solvers import (
+    PathTask,
     Result,
-    SDCAOptions,
+    Setup,
     Status,
-    Walk,
     choose_solver,
     have_common_work,
-    loss_for,
-    trace,
-    trace_together,
+    solve_path,
+    solve_paths,
 )
 
 Array = NDArray[Any]
@@ -51,20 +50,16 @@ class Point:
 
 
 @dataclass
-class Trail:
+class FoldPath:
     """The path of one loss and training k on one fold, which can be made longer."""
 
     loss: str
     k: int
-    smoothing: float
+    parts: Any
     problem: Problem
     held_out: Array
     points: dict[float, Point] = field(default_factory=dict)
     last: tuple[float, Result] | None = None
-
-    def make_loss(self) -> Any:
-        """Return the loss as the solvers take it."""
-        return loss_for(self.problem, self.loss, self.k, self.smoothing)
 
     def start_for(self, C: float) -> tuple[float, Result] | None:
         """Return the last solution, with its own C, if that is smaller."""
@@ -94,85 +89,93 @@ class Choice:
     score: float
 
 
-def extend_all(
-    trails: list[Trail],
-    Cs: Sequence[float],
-    n_jobs: int,
-    solver: str,
-    options: SDCAOptions,
-    judge: Judge,
-    progress: Progress,
-) -> None:
-    """Solve for `Cs` on all trails, several groups of them at a time, each on one thread."""
+@dataclass(frozen=True)
+class Search:
+    """How to extend paths.
 
-    def extend(group: list[Trail]) -> None:
-        with thread_limit(1):
-            for trail, C, result in solutions(group, sorted(Cs), solver, options):
-                trail.add(C, result, judge)
-                progress.step()
+    Attributes
+    ----------
+    setup : Setup
+        How to solve.
+    n_jobs : int
+        Groups of paths at a time, each on one thread.
+    judge : callable
+        See :data:`Judge`.
+    progress : Progress
+        What counts the solutions.
+    """
 
-    groups = divide(trails, solver, n_jobs)
-    with one_blas_thread():
-        stoppable(lambda: map_tasks(extend, groups, n_jobs))
+    setup: Setup
+    n_jobs: int
+    judge: Judge
+    progress: Progress
+
+    def extend(self, paths: list[FoldPath], Cs: Sequence[float]) -> None:
+        """Solve for `Cs` on all paths, several groups of them at a time."""
+
+        def extend(group: list[FoldPath]) -> None:
+            with thread_limit(1):
+                for path, C, result in self._solutions(group, sorted(Cs)):
+                    path.add(C, result, self.judge)
+                    self.progress.step()
+
+        groups = self._divide(paths)
+        with one_blas_thread():
+            stoppable(lambda: map_tasks(extend, groups, self.n_jobs))
+
+    def _divide(self, paths: list[FoldPath]) -> list[list[FoldPath]]:
+        """Return groups of paths: those of a fold with common work, if need be in parts, or one."""
+        folds: dict[int, list[FoldPath]] = {}
+        alone = []
+        for path in paths:
+            if self._shares_work(path):
+                folds.setdefault(id(path.problem), []).append(path)
+            else:
+                alone.append([path])
+        wanted = GROUPS_PER_THREAD * self.n_jobs if self.n_jobs > 1 else 1
+        groups = []
+        for fold in folds.values():
+            n_parts = min(-(-wanted // len(folds)), len(fold))
+            groups += [fold[i::n_parts] for i in range(n_parts)]
+        return groups + alone
+
+    def _shares_work(self, path: FoldPath) -> bool:
+        """Return whether others on the same fold can do a part of the work for this path."""
+        chosen = choose_solver(self.setup.solver, path.parts)
+        return chosen == "sdca" and have_common_work(path.problem)
+
+    def _solutions(
+        self, group: list[FoldPath], Cs: Sequence[float]
+    ) -> Iterator[tuple[FoldPath, float, Result]]:
+        """Yield a path, a C and its solution, for all paths of a group and the growing `Cs`."""
+        first = group[0]
+        if self._shares_work(first):  # Even if alone, as it may not be with other n_jobs.
+            tasks = [PathTask(path.parts, Cs, path.start_for(Cs[0])) for path in group]
+            for i, C, result in solve_paths(first.problem, tasks, self.setup):
+                yield group[i], C, result
+            return
+        start = first.start_for(Cs[0])
+        for C, result in solve_path(first.problem, first.parts, Cs, self.setup, start):
+            yield first, C, result
 
 
-def divide(trails: list[Trail], solver: str, n_jobs: int) -> list[list[Trail]]:
-    """Return groups of trails: those of a fold with common work, if need be in parts, or one."""
-    folds: dict[int, list[Trail]] = {}
-    alone = []
-    for trail in trails:
-        if shares_work(trail, solver):
-            folds.setdefault(id(trail.problem), []).append(trail)
-        else:
-            alone.append([trail])
-    wanted = GROUPS_PER_THREAD * n_jobs if n_jobs > 1 else 1
-    groups = []
-    for fold in folds.values():
-        n_parts = min(-(-wanted // len(folds)), len(fold))
-        groups += [fold[i::n_parts] for i in range(n_parts)]
-    return groups + alone
-
-
-def shares_work(trail: Trail, solver: str) -> bool:
-    """Return whether others on the same fold can do a part of the work for this trail."""
-    chosen = choose_solver(solver, trail.loss, trail.make_loss())
-    return chosen == "sdca" and have_common_work(trail.problem)
-
-
-def solutions(
-    group: list[Trail], Cs: Sequence[float], solver: str, options: SDCAOptions
-) -> Iterator[tuple[Trail, float, Result]]:
-    """Yield a trail, a C and its solution, for all trails of a group and the growing `Cs`."""
-    first = group[0]
-    if shares_work(first, solver):  # Even if it is alone, as it may not be with other n_jobs.
-        walks = [Walk(trail.make_loss(), Cs, trail.start_for(Cs[0])) for trail in group]
-        for i, C, result in trace_together(first.problem, walks, options):
-            yield group[i], C, result
-        return
-    grid, start = np.asarray(Cs, dtype=np.float64), first.start_for(Cs[0])
-    for C, result in trace(
-        first.problem, first.loss, grid, first.k, first.smoothing, solver, options, start
-    ):
-        yield first, C, result
-
-
-def candidates(trails: list[Trail]) -> list[tuple[str, int]]:
+def candidates(paths: list[FoldPath]) -> list[tuple[str, int]]:
     """Return the pairs of loss and training k, in the order of the search."""
-    return list(dict.fromkeys((trail.loss, trail.k) for trail in trails))
+    return list(dict.fromkeys((path.loss, path.k) for path in paths))
 
 
-def fold_scores(trails: list[Trail], loss: str, k: int, C: float, wanted: int) -> Array:
+def fold_scores(paths: list[FoldPath], loss: str, k: int, C: float, wanted: int) -> Array:
     """Return the scores of one set of parameters on the folds."""
-    chosen = [trail for trail in trails if (trail.loss, trail.k) == (loss, k)]
-    return np.array([trail.points[C].scores[wanted] for trail in chosen])
+    chosen = [path for path in paths if (path.loss, path.k) == (loss, k)]
+    return np.array([path.points[C].scores[wanted] for path in chosen])
 
 
-def choose(trails: list[Trail], Cs: Sequence[float], wanted: int) -> Choice:
+def choose(paths: list[FoldPath], Cs: Sequence[float], wanted: int) -> Choice:
     """Return the best parameters for `wanted`; of equal ones the smallest C, then the first."""
     best: Choice | None = None
     for C in sorted(Cs):
-        for loss, k in candidates(trails):
-            score = float(fold_scores(trails, loss, k, C, wanted).mean())
+        for loss, k in candidates(paths):
+            score = float(fold_scores(paths, loss, k, C, wanted).mean())
             if best is None or score > best.score:
                 best = Choice(C, k, loss, score)
     assert best is not None
@@ -193,9 +196,9 @@ def beyond_the_edge(Cs: Sequence[float], chosen: set[float]) -> list[float]:
     return [float(f"{C:.12g}") for C in more if 0.0 < C < np.inf]
 
 
-def tabulate(trails: list[Trail], Cs: Sequence[float], ks: Sequence[int]) -> dict[str, Any]:
+def tabulate(paths: list[FoldPath], Cs: Sequence[float], ks: Sequence[int]) -> dict[str, Any]:
     """Return the results as a dict of columns, as scikit-learn's searches do."""
-    rows = [(loss, k, C) for loss, k in candidates(trails) for C in sorted(Cs)]
+    rows = [(loss, k, C) for loss, k in candidates(paths) for C in sorted(Cs)]
     table: dict[str, Any] = {
         "param_loss": np.array([loss for loss, _, _ in rows], dtype=object),
         "param_k": np.array([k for _, k, _ in rows]),
@@ -203,7 +206,7 @@ def tabulate(trails: list[Trail], Cs: Sequence[float], ks: Sequence[int]) -> dic
         "params": [{"loss": loss, "k": k, "C": C} for loss, k, C in rows],
     }
     points = [
-        [trail.points[C] for trail in trails if (trail.loss, trail.k) == (loss, k)]
+        [path.points[C] for path in paths if (path.loss, path.k) == (loss, k)]
         for loss, k, C in rows
     ]
     table["mean_fit_time"] = np.array([np.mean([p.seconds for p in row]) for row in points])

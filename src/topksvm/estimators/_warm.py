@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Problem:
+class FitKey:
     """What must not change for the dual variables of one fit to be a start for the next.
 
     The duals are feasible for any X and any order of magnitude of the weights, once those are
@@ -26,7 +26,7 @@ class Problem:
     classes: Array
     labels: Array
 
-    def is_like(self, other: Problem) -> bool:
+    def is_like(self, other: FitKey) -> bool:
         """Whether the duals of the one mean something to the other."""
         return (
             self.loss == other.loss
@@ -40,11 +40,11 @@ class Problem:
 class LastFit:
     """A finished fit, kept to start the next one from."""
 
-    problem: Problem
+    key: FitKey
     result: Result
 
-    def start_for(self, problem: Problem, solver: str) -> Result | None:
-        """Return a start for `problem` and ``"sdca"`` or ``"lbfgs"``, None if there is none."""
-        if not self.problem.is_like(problem) or (solver == "sdca" and self.result.duals is None):
+    def start_for(self, key: FitKey, solver: str) -> Result | None:
+        """Return a start for that fit by ``"sdca"`` or ``"lbfgs"``, None if there is none."""
+        if not self.key.is_like(key) or (solver == "sdca" and self.result.duals is None):
             return None
         return self.result

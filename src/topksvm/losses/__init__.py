@@ -7,6 +7,7 @@ from topksvm.losses._contract import (
     dual_value as dual_value,
     feasible_step as feasible_step,
     gradient as gradient,
+    is_smooth as is_smooth,
     make_feasible as make_feasible,
     value as value,
 )

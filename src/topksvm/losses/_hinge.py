@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from topksvm._numba import dispatched, kernel
+from topksvm.losses._contract import declare
 from topksvm.projections import (
     gather_above,
     gather_guess,
@@ -30,9 +31,9 @@ __all__ = ["gather_largest", "hinge", "shifted_sum", "thresholds", "value_of_lar
 
 
 @dispatched
-def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
+def thresholds(loss, row, offset, r, rho, work):
     """Return ``(shift, t, u)``: ``clip(row - shift - t, 0, u)`` projects ``row + offset``."""
-    return loss.thresholds(loss, row, offset, r, rho, lanes, c, ranked)
+    return loss.thresholds(loss, row, offset, r, rho, work)
 
 
 @dispatched
@@ -68,41 +69,43 @@ def step_below_caps(values, change, n, r, cap, share, limit):
     return step
 
 
-def hinge_value(loss, row, base, lanes, c, ranked):
+def hinge_value(loss, row, base, work):
     """Return ``phi(h)``."""
     offset = 1.0 - base
     if loss.smoothing == 0.0:
-        gather_largest(row, loss.k, lanes, c, ranked)
-        return value_of_largest(loss, c, offset)
-    shift, t, u = thresholds(loss, row, offset, loss.smoothing, 0.0, lanes, c, ranked)
+        gather_largest(row, loss.k, work)
+        return value_of_largest(loss, work.entries, offset)
+    shift, t, u = thresholds(loss, row, offset, loss.smoothing, 0.0, work)
     squares = 0.0
     for j in range(row.size):
         p = min(max((row[j] - shift) - t, 0.0), u)
         squares += p * p
-    return smoothed_value(loss, row, offset, shift, t, u, squares, lanes, c, ranked)
+    return smoothed_value(loss, row, offset, (shift, t, u), squares, work)
 
 
-def hinge_gradient(loss, row, base, out, lanes, c, ranked):
+def hinge_gradient(loss, row, base, out, work):
     """Write the derivative of the smoothed loss, a point of ``Delta(1)``, to `out`."""
     offset, gamma = 1.0 - base, loss.smoothing
-    shift, t, u = thresholds(loss, row, offset, gamma, 0.0, lanes, c, ranked)
+    shift, t, u = thresholds(loss, row, offset, gamma, 0.0, work)
     squares = 0.0
     for j in range(row.size):
         p = min(max((row[j] - shift) - t, 0.0), u)
         squares += p * p
         out[j] = p / gamma
-    return smoothed_value(loss, row, offset, shift, t, u, squares, lanes, c, ranked)
+    return smoothed_value(loss, row, offset, (shift, t, u), squares, work)
 
 
 @kernel
-def smoothed_value(loss, row, offset, shift, t, u, squares, lanes, c, ranked):
+def smoothed_value(loss, row, offset, clip, squares, work):
     """Return ``phi_0(h - p) + ||p||^2 / (2 gamma)`` for the projection ``p`` of ``h``.
 
     That is the Moreau envelope of the loss without smoothing, ``phi_0``: the minimum over all
     ``p``. So whatever rounding does to ``p``, the value is not below the loss. ``h - p`` has the
     order of ``h``, hence the same `k` largest entries.
     """
-    gather_largest(row, loss.k, lanes, c, ranked)
+    shift, t, u = clip
+    gather_largest(row, loss.k, work)
+    c = work.entries
     for j in range(loss.k):
         c[j] -= min(max((c[j] - shift) - t, 0.0), u)
     return value_of_largest(loss, c, offset) + 0.5 * squares / loss.smoothing
@@ -117,19 +120,20 @@ def hinge_dual_value(loss, values, n, C):
     return total - 0.5 * loss.smoothing * squares / C
 
 
-def hinge_dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):
+def hinge_dual_step(loss, row, base, norm, C, work):
     """Project, as above; the problem is multiplied by ``scale``, so that `row` stays as it is."""
     scale = norm + loss.smoothing / C
+    positions, values = work.positions, work.values
     if scale == 0.0:
         # A row of zeros: all scores are 0 and the dual is linear. Any k equal shares maximise it.
         for j in range(loss.k):
             positions[j] = j
             values[j] = C / loss.k
         return loss.k
-    shift, t, u = thresholds(loss, row, 1.0 - base, C * scale, norm / scale, lanes, c, ranked)
+    shift, t, u = thresholds(loss, row, 1.0 - base, C * scale, norm / scale, work)
     if u == 0.0:
         return 0
-    n = positions_above(row, round_below(shift + t, lanes), positions)
+    n = positions_above(row, round_below(shift + t, work.lanes), positions)
     kept = 0
     for j in range(n):
         position = positions[j]
@@ -151,19 +155,19 @@ def hinge(loss: type) -> type:
     }
     for name, method in methods.items():
         setattr(loss, name, staticmethod(method))
-    loss.has_sparse_duals = True  # type: ignore[attr-defined]
-    return loss
+    return declare(uses_smoothing=True, sparse_duals=True, has_feasible_step=True)(loss)
 
 
 @kernel
-def gather_largest(a, k, lanes, c, ranked):
-    """Write the `k` largest entries of `a` to ``c[:k]``, the least of them last."""
+def gather_largest(a, k, work):
+    """Write the `k` largest entries of `a` to ``work.entries[:k]``, the least of them last."""
+    lanes, c = work.lanes, work.entries
     n = gather_guess(a, k, lanes, c)
-    put_largest_first(c, n, k, ranked)
+    put_largest_first(c, n, k, work.ranked)
     if n < a.size:
         # The k-th largest of a subset bounds the k-th largest of all from below.
         n = gather_above(a, round_below(c[k - 1], lanes), 0.0, c)
-        put_largest_first(c, n, k, ranked)
+        put_largest_first(c, n, k, work.ranked)
 
 
 @kernel

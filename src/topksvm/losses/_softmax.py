@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topksvm._numba import kernel
+from topksvm.losses._contract import declare
 from topksvm.losses._domain import into_domain
 from topksvm.losses._exp import exponentials, sum_of
 from topksvm.projections import MIN_LANES, lane_maxima, largest
@@ -36,6 +37,7 @@ from topksvm.projections import MIN_LANES, lane_maxima, largest
 __all__ = ["Softmax", "scaled_entropy"]
 
 
+@declare(uses_k=False, smooth=True, margin=0.0)
 class Softmax(NamedTuple):
     """``phi(h) = log(1 + sum_j exp(h_j))`` over the wrong classes, ``h = row - base``.
 
@@ -51,20 +53,20 @@ class Softmax(NamedTuple):
     >>> from topksvm.losses import Softmax
     >>> from topksvm.projections._candidates import make_workspace
     >>> wrong, loss = np.array([0.5, 2.0, -1.0]), Softmax()
-    >>> value = loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype))
+    >>> value = loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype))
     >>> print(f"{value:.4f}, {np.log(1 + np.exp(wrong - 1.0).sum()):.4f}")
     1.4952, 1.4952
     """
 
     @staticmethod
-    def value(loss, row, base, lanes, c, ranked):  # noqa: ARG004 (the contract's signature)
+    def value(loss, row, base, work):  # noqa: ARG004 (the contract's signature)
         """Return ``phi(h)``."""
-        return probabilities(row, base, lanes, c)
+        return probabilities(row, base, work.lanes, work.entries)
 
     @staticmethod
-    def gradient(loss, row, base, out, lanes, c, ranked):  # noqa: ARG004
+    def gradient(loss, row, base, out, work):  # noqa: ARG004
         """Write the probabilities of the wrong classes to `out`."""
-        return probabilities(row, base, lanes, out)
+        return probabilities(row, base, work.lanes, out)
 
     @staticmethod
     def dual_value(loss, values, n, C):  # noqa: ARG004
@@ -77,16 +79,17 @@ class Softmax(NamedTuple):
         return into_domain(values, n, C, C, 1)
 
     @staticmethod
-    def dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):  # noqa: ARG004
+    def dual_step(loss, row, base, norm, C, work):  # noqa: ARG004
         """Solve the optimality conditions above; all classes but those that underflow take part."""
         K = norm * C
+        b, positions, values = work.entries, work.positions, work.values
         if K == 0.0:
-            probabilities(row, base, lanes, c)
+            probabilities(row, base, work.lanes, b)
         else:
-            regularised_probabilities(row, base, K, c)
+            regularised_probabilities(row, base, K, b)
         kept = 0
         for j in range(row.size):
-            values[kept] = C * c[j]
+            values[kept] = C * b[j]
             positions[kept] = j
             kept += values[kept] > 0.0
         return kept

@@ -29,11 +29,13 @@ from typing import NamedTuple
 import numpy as np
 
 from topksvm._numba import kernel
+from topksvm.losses._contract import declare
 from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import gather_largest
 from topksvm.losses._softmax import scaled_entropy
 
 
+@declare(smooth=True, has_dual_step=False, margin=0.0)
 class TopKEntropy(NamedTuple):
     """Softmax whose dual variables are at most ``1/k`` of their sum; ``h = row - base``.
 
@@ -52,7 +54,7 @@ class TopKEntropy(NamedTuple):
     >>> from topksvm.losses import TopKEntropy
     >>> from topksvm.projections._candidates import make_workspace
     >>> wrong, loss = np.array([0.5, 2.0, -1.0]), TopKEntropy(k=2)
-    >>> value = loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype))
+    >>> value = loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype))
     >>> print(f"{value:.4f}")
     1.3455
     """
@@ -60,15 +62,15 @@ class TopKEntropy(NamedTuple):
     k: int
 
     @staticmethod
-    def value(loss, row, base, lanes, c, ranked):
+    def value(loss, row, base, work):
         """Return ``phi(h) = log(1 + exp(E))``."""
-        log_odds, _, _ = clip_largest(row, base, loss.k, lanes, c, ranked)
+        log_odds, _, _ = clip_largest(row, base, loss.k, work)
         return max(log_odds, 0.0) + math.log1p(math.exp(-abs(log_odds)))
 
     @staticmethod
-    def gradient(loss, row, base, out, lanes, c, ranked):
+    def gradient(loss, row, base, out, work):
         """Write the maximiser ``b = S q`` to `out`."""
-        log_odds, level, density = clip_largest(row, base, loss.k, lanes, c, ranked)
+        log_odds, level, density = clip_largest(row, base, loss.k, work)
         S = math.exp(min(log_odds, 0.0)) / (1.0 + math.exp(-abs(log_odds)))
         for j in range(row.size):
             q = 1.0 / loss.k
@@ -89,12 +91,13 @@ class TopKEntropy(NamedTuple):
 
 
 @kernel
-def clip_largest(row, base, k, lanes, c, ranked):
+def clip_largest(row, base, k, work):
     """Return ``E``, the largest score not clipped, and its ``q``.
 
     All exponentials are relative to that score, so they neither overflow nor all underflow.
     """
-    gather_largest(row, k, lanes, c, ranked)
+    gather_largest(row, k, work)
+    c = work.entries
     c[:k].sort()
     Z = 1.0 + sum_below_largest(row, k, c[0])
     n_free = 1  # Of the k largest, the smallest ones: c[:n_free]. Then r = k - n_free.

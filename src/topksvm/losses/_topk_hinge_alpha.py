@@ -34,7 +34,7 @@ class TopKHingeAlpha(NamedTuple):
     >>> from topksvm.losses import TopKHingeAlpha
     >>> from topksvm.projections._candidates import make_workspace
     >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeAlpha(k=3)
-    >>> float(loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype)))
+    >>> float(loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype)))
     0.25
     """
 
@@ -42,9 +42,9 @@ class TopKHingeAlpha(NamedTuple):
     smoothing: float = 0.0
 
     @staticmethod
-    def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
+    def thresholds(loss, row, offset, r, rho, work):
         """Project onto the top-k simplex."""
-        return topk_thresholds(row, offset, loss.k, r, rho, lanes, c, ranked)
+        return topk_thresholds(row, offset, loss.k, r, rho, work)
 
     @staticmethod
     def feasible_step(loss, values, change, n, r, limit):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import hinge, step_below_caps
-from topksvm.projections import knapsack_thresholds
+from topksvm.projections import Knapsack, knapsack_thresholds
 
 
 @hinge
@@ -30,7 +30,7 @@ class TopKHingeBeta(NamedTuple):
     >>> from topksvm.losses import TopKHingeBeta
     >>> from topksvm.projections._candidates import make_workspace
     >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeBeta(k=3)
-    >>> float(loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype)))
+    >>> float(loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype)))
     1.0
     """
 
@@ -38,9 +38,9 @@ class TopKHingeBeta(NamedTuple):
     smoothing: float = 0.0
 
     @staticmethod
-    def thresholds(loss, row, offset, r, rho, lanes, c, ranked):  # noqa: ARG004
+    def thresholds(loss, row, offset, r, rho, work):
         """Project onto the simplex with entries of at most ``r / k``."""
-        return knapsack_thresholds(row, offset, r, r / loss.k, rho, 0.0, False, lanes, c)
+        return knapsack_thresholds(row, offset, Knapsack(r, r / loss.k, rho, 0.0, False), work)
 
     @staticmethod
     def feasible_step(loss, values, change, n, r, limit):

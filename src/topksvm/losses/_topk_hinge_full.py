@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from topksvm.losses._domain import into_domain
 from topksvm.losses._hinge import hinge, shifted_sum, step_below_caps
-from topksvm.projections import knapsack_thresholds, topk_thresholds
+from topksvm.projections import Knapsack, knapsack_thresholds, topk_thresholds
 
 
 @hinge
@@ -35,7 +35,7 @@ class TopKHingeFull(NamedTuple):
     >>> from topksvm.losses import TopKHingeFull
     >>> from topksvm.projections._candidates import make_workspace
     >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeFull(k=3)
-    >>> float(loss.value(loss, wrong, 1.0, *make_workspace(wrong.size, wrong.dtype)))
+    >>> float(loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype)))
     0.75
     """
 
@@ -43,10 +43,10 @@ class TopKHingeFull(NamedTuple):
     smoothing: float = 0.0
 
     @staticmethod
-    def thresholds(loss, row, offset, r, rho, lanes, c, ranked):
+    def thresholds(loss, row, offset, r, rho, work):
         """Project onto the set above."""
         k = loss.k
-        shift, t, u = knapsack_thresholds(row, offset, r, r / k, rho, 0.0, False, lanes, c)
+        shift, t, u = knapsack_thresholds(row, offset, Knapsack(r, r / k, rho, 0.0, False), work)
         if k == 1:
             return shift, t, u
         total = 0.0
@@ -54,7 +54,7 @@ class TopKHingeFull(NamedTuple):
             total += min(max((row[j] - shift) - t, 0.0), u)
         if total >= (k - 1) * r / k:
             return shift, t, u
-        return topk_thresholds(row, offset, k - 1, (k - 1) * r / k, rho, lanes, c, ranked)
+        return topk_thresholds(row, offset, k - 1, (k - 1) * r / k, rho, work)
 
     @staticmethod
     def feasible_step(loss, values, change, n, r, limit):

@@ -6,6 +6,7 @@ time linear in the dimension.
 
 from topksvm.projections._candidates import (
     MIN_LANES as MIN_LANES,
+    Workspace as Workspace,
     gather_above as gather_above,
     gather_guess as gather_guess,
     lane_maxima as lane_maxima,
@@ -22,7 +23,10 @@ from topksvm.projections._functions import (
     project_topk_cone,
     project_topk_simplex,
 )
-from topksvm.projections._knapsack import knapsack_thresholds as knapsack_thresholds
+from topksvm.projections._knapsack import (
+    Knapsack as Knapsack,
+    knapsack_thresholds as knapsack_thresholds,
+)
 from topksvm.projections._topk import topk_thresholds as topk_thresholds
 
 __all__ = [

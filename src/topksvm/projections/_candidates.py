@@ -26,17 +26,33 @@ SORT_LIMIT = 64
 
 
 class Workspace(NamedTuple):
-    """Scratch memory for the projection of one row; allocate one per thread."""
+    """Scratch memory for one row; allocate one per thread.
+
+    Attributes
+    ----------
+    lanes, entries, ranked : ndarray
+        For projections.
+    positions, values : ndarray
+        What a dual step returns: which entries are not zero, and their values.
+    """
 
     lanes: NDArray[np.floating]
     entries: NDArray[np.float64]
     ranked: NDArray[np.float64]
+    positions: NDArray[np.int64]
+    values: NDArray[np.float64]
 
 
 def make_workspace(size: int, dtype: np.dtype) -> Workspace:
     """Return scratch memory for rows of `size` entries of type `dtype`."""
-    lanes = np.empty(max(size, MIN_LANES), dtype)
-    return Workspace(lanes, np.empty(max(size, MIN_LANES)), np.empty(SORT_LIMIT))
+    room = max(size, MIN_LANES)
+    return Workspace(
+        np.empty(room, dtype),
+        np.empty(room),
+        np.empty(SORT_LIMIT),
+        np.empty(size, np.int64),
+        np.empty(size),
+    )
 
 
 @kernel

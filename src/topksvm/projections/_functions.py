@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from topksvm._numba import on_warm_up
 from topksvm.projections._candidates import make_workspace
+from topksvm.projections._knapsack import Knapsack
 from topksvm.projections._rows import project_rows_knapsack, project_rows_topk
 from topksvm.projections._validation import check_flag, check_k, check_number, project_rows
 
@@ -273,9 +274,11 @@ def _knapsack(
     out: Floats | None,
 ) -> Floats:
     def project(rows: Floats, start: int, stop: int, target: Floats, scale: float) -> None:
-        lanes, entries, _ = make_workspace(rows.shape[1], rows.dtype)
-        args = (r * scale, lo * scale, hi * scale, rho, equality)
-        project_rows_knapsack(rows, start, stop, *args, target, lanes, entries)
+        work = make_workspace(rows.shape[1], rows.dtype)
+        base = rows.shape[1] * (lo * scale)  # What the lower bounds use of the budget.
+        low, high = lo * scale, hi * scale
+        knapsack = Knapsack(max(r * scale - base, 0.0), high - low, rho, base, equality)
+        project_rows_knapsack(rows, start, stop, low, high, knapsack, target, work)
 
     length = max(abs(lo), -hi, r if equality else 0.0)
     return project_rows(a, project, length, out)
@@ -284,7 +287,7 @@ def _knapsack(
 def _topk(a: ArrayLike, k: int, r: float, rho: float, out: Floats | None) -> Floats:
     def project(rows: Floats, start: int, stop: int, target: Floats, scale: float) -> None:
         work = make_workspace(rows.shape[1], rows.dtype)
-        project_rows_topk(rows, start, stop, k, r * scale, rho, target, *work)
+        project_rows_topk(rows, start, stop, k, r * scale, rho, target, work)
 
     return project_rows(a, project, 0.0, out)
 

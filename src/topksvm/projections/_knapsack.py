@@ -17,6 +17,8 @@ violating there, repeat. Each round is linear in the number of free entries and 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from topksvm._numba import kernel
@@ -31,19 +33,43 @@ from topksvm.projections._candidates import (
 )
 
 
+class Knapsack(NamedTuple):
+    """The set ``0 <= x_j <= u``, ``base + <1, x> <= r``, and the bias of the projection onto it.
+
+    Attributes
+    ----------
+    r, u : float
+        The bounds on the sum, less `base`, and on each entry.
+    rho : float
+        The weight of the bias ``rho/2 (base + <1, x>)^2``.
+    base : float
+        A part of the sum that does not change.
+    equality : bool
+        Whether the sum must be equal to its bound.
+    """
+
+    r: float
+    u: float
+    rho: float
+    base: float
+    equality: bool
+
+
 @kernel
-def knapsack_thresholds(a, offset, r, u, rho, base, equality, lanes, c):
+def knapsack_thresholds(a, offset, knapsack, work):
     """Return ``(shift, t, u)`` for ``a + offset``: its projection is ``clip(a - shift - t, 0, u)``.
 
     Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold.
     Any subset of the entries bounds it from below, so one round is enough but for rounding.
     """
+    r, u = knapsack.r, knapsack.u
     if u >= r:  # No entry can exceed the budget: a bound that never binds, but is finite.
         u = 2.0 * r
     if u == 0.0:
         return 0.0, 0.0, 0.0
+    lanes, c = work.lanes, work.entries
     n = gather_guess(a, int(min(r / u, a.size)), lanes, c)
-    shift = threshold(c, n, a.size, r, u, rho, base, equality, offset)
+    shift = threshold(c, n, a.size, u, knapsack, offset)
     if n == a.size and is_precise(largest(c, 0, n), shift, u):
         return 0.0, shift, u
     # A little lower than it seems needed: rounding must not force another round.
@@ -53,7 +79,7 @@ def knapsack_thresholds(a, offset, r, u, rho, base, equality, lanes, c):
         if shift == -np.inf:
             shift = a[0] + 0.0
         n = gather_above(a, floor, shift, c)
-        t = threshold(c, n, a.size, r, u, rho, base, equality, shift + offset)
+        t = threshold(c, n, a.size, u, knapsack, shift + offset)
         verified = not floor - shift > t  # True for NaN: never loop on it.
         if verified and (is_centred(t, u) or not abs(t) < distance):
             return shift, t, u
@@ -65,11 +91,12 @@ def knapsack_thresholds(a, offset, r, u, rho, base, equality, lanes, c):
 
 
 @kernel
-def threshold(c, n, size, r, u, rho, base, equality, shift):
+def threshold(c, n, size, u, knapsack, shift):
     """Return ``t`` for the candidates ``c[:n]``, relative to `shift`, of a row of `size`.
 
     If the candidates cannot use up the budget, it does not bind as far as they know.
     """
+    r, _, rho, base, equality = knapsack
     if n * u >= r * (1.0 - 1e-14):
         t = fix_variables(c, n, u, 1.0, r, 0.0)
         if equality or t + shift >= rho * (r + base):

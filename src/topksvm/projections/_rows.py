@@ -17,19 +17,16 @@ def apply_thresholds(a, shift, t, lo, hi, out):
 
 
 @kernel
-def project_rows_knapsack(a, start, stop, r, lo, hi, rho, equality, out, lanes, c):
-    """Project the rows ``a[start:stop]`` onto the box ``[lo, hi]`` cut by the budget `r`."""
-    base = a.shape[1] * lo  # What the lower bounds use of the budget.
+def project_rows_knapsack(a, start, stop, lo, hi, knapsack, out, work):
+    """Project the rows ``a[start:stop]`` onto the box ``[lo, hi]`` cut by a budget."""
     for i in range(start, stop):
-        shift, t, u = knapsack_thresholds(
-            a[i], -lo, max(r - base, 0.0), hi - lo, rho, base, equality, lanes, c
-        )
+        shift, t, u = knapsack_thresholds(a[i], -lo, knapsack, work)
         apply_thresholds(a[i], shift, t, lo, min(hi, lo + u), out[i])
 
 
 @kernel
-def project_rows_topk(a, start, stop, k, r, rho, out, lanes, c, ranked):
+def project_rows_topk(a, start, stop, k, r, rho, out, work):
     """Project the rows ``a[start:stop]`` onto the top-k simplex of radius `r`."""
     for i in range(start, stop):
-        shift, t, u = topk_thresholds(a[i], 0.0, k, r, rho, lanes, c, ranked)
+        shift, t, u = topk_thresholds(a[i], 0.0, k, r, rho, work)
         apply_thresholds(a[i], shift, t, 0.0, u, out[i])

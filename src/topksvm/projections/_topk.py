@@ -44,12 +44,13 @@ from topksvm.projections._candidates import (
 
 
 @kernel
-def topk_thresholds(a, offset, k, r, rho, lanes, c, ranked):
+def topk_thresholds(a, offset, k, r, rho, work):
     """Return ``(shift, t, u)`` for ``a + offset``: its projection is ``clip(a - shift - t, 0, u)``.
 
     Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold;
     otherwise add those that do and solve again.
     """
+    lanes, c, ranked = work.lanes, work.entries, work.ranked
     n = gather_guess(a, k, lanes, c)
     t, u = balance_excess(c, n, k, r, rho, offset, ranked)
     if n == a.size and is_precise(largest(c, 0, k), t, u):

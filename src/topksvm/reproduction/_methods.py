@@ -17,7 +17,7 @@ from topksvm.reproduction._candidates import (
     Method,
     Training,
 )
-from topksvm.solvers import SDCAOptions, solve, trace
+from topksvm.solvers import SDCAOptions, Setup, Stopping, loss_for, solve, solve_path
 
 FLOAT32_TOL = 1e-4
 """Relative gap that can be reached in float32."""
@@ -46,14 +46,15 @@ def _certified(
     def candidates(training: Training, Cs: Sequence[float]) -> Iterator[Candidate]:
         ones = np.ones(len(training.labels))
         problem = make_problem(training.X, training.labels, ones, training.m, 0.0)
-        options = SDCAOptions(TOL, MAX_ITER, np.inf, seed=training.seed)
-        for C, result in trace(problem, loss, np.sort(Cs), k, smoothing, "auto", options):
+        setup = Setup(stopping=Stopping(TOL, MAX_ITER), options=SDCAOptions(seed=training.seed))
+        parts = loss_for(training.m, loss, k, smoothing)
+        for C, result in solve_path(problem, parts, sorted(Cs), setup):
             yield Candidate(C, result.weights, result.certificate.relative_gap)
 
     def finish(training: Training, C: float, tol: float) -> Candidate:
         history: list[dict[str, float]] = []
 
-        def report(passes: int, seconds: float, gap: float) -> None:
+        def note(passes: int, seconds: float, gap: float) -> None:
             history.append({"passes": passes, "seconds": seconds, "relative_gap": gap})
 
         X, reachable = _widened(training.X, tol)
@@ -68,10 +69,10 @@ def _certified(
             tol=reachable,
             max_iter=MAX_ITER,
             seed=training.seed,
-            report=report,
+            callback=lambda at: note(at.passes, at.seconds, at.relative_gap),
         )
         gap = result.certificate.relative_gap
-        report(result.n_iter, result.history[-1].seconds, gap)
+        note(result.n_iter, result.history[-1].seconds, gap)
         return Candidate(C, result.weights, gap, history)
 
     return Method(name, candidates, quick_grid=quick, finish=finish, least_classes=k + 1)

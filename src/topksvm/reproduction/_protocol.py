@@ -101,7 +101,9 @@ def _edge_note(method: Method, best: Candidate, values: tuple[float, ...], *, qu
         return ""
     if best.value not in (min(values), max(values)):
         return ""
-    return f"the best {method.parameter} ends the small grid, a run without --quick looks further"
+    return (
+        f"the best {method.parameter} ends the small grid of a quick run; a full run looks further"
+    )
 
 
 def _best(

@@ -1,4 +1,8 @@
-"""Solvers: stochastic dual coordinate ascent and L-BFGS, judged by one certificate."""
+"""Solvers, the run loop that they share, and the certificate that judges them.
+
+:func:`solve` and :func:`path` train without an estimator. A solver of one's own is a class with the
+methods of :class:`Solver`; :class:`Run` does the rest.
+"""
 
 from topksvm.solvers._certificate import (
     SCALES as SCALES,
@@ -9,21 +13,26 @@ from topksvm.solvers._certificate import (
     sum_dual_values as sum_dual_values,
     sums_of_losses as sums_of_losses,
 )
-from topksvm.solvers._checkpoint import CheckpointFolder as CheckpointFolder
-from topksvm.solvers._duals import Duals as Duals, snapshot as snapshot
-from topksvm.solvers._extrapolation import find_direction as find_direction, move as move
-from topksvm.solvers._kernel_sdca import (
-    BLOCK as BLOCK,
-    KernelOptions as KernelOptions,
+from topksvm.solvers._choice import (
+    SOLVERS as SOLVERS,
     check_dual_step as check_dual_step,
-    solve_kernel as solve_kernel,
+    choose_solver as choose_solver,
+    loss_for as loss_for,
+    make_loss as make_loss,
 )
+from topksvm.solvers._duals import Duals as Duals, snapshot as snapshot
+from topksvm.solvers._extrapolation import (
+    find_direction as find_direction,
+    make_line as make_line,
+    move as move,
+    next_limit as next_limit,
+)
+from topksvm.solvers._kernel_sdca import BLOCK as BLOCK
 from topksvm.solvers._path import (
     Path,
     check_grid as check_grid,
-    loss_for as loss_for,
     path,
-    trace as trace,
+    solve_path as solve_path,
 )
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._rounding import (
@@ -36,26 +45,34 @@ from topksvm.solvers._rounding import (
     slack_of_margins as slack_of_margins,
     upper_bound as upper_bound,
 )
-from topksvm.solvers._run import Report as Report, Run as Run
+from topksvm.solvers._run import Callback as Callback, Estimate, Progress, Run, Solver, Stopping
 from topksvm.solvers._sdca import SDCA as SDCA, SDCAOptions as SDCAOptions
-from topksvm.solvers._solve import (
-    SOLVERS as SOLVERS,
-    choose_solver as choose_solver,
-    make_loss as make_loss,
-    solve,
-    solve_checked as solve_checked,
+from topksvm.solvers._solve import solve
+from topksvm.solvers._start import start_from_duals as start_from_duals
+from topksvm.solvers._together import (
+    PathTask as PathTask,
+    have_common_work as have_common_work,
+    solve_paths as solve_paths,
+)
+from topksvm.solvers._train import (
+    Setup as Setup,
+    TrainingData as TrainingData,
+    train as train,
+    train_on as train_on,
     warn_unless_solved as warn_unless_solved,
 )
-from topksvm.solvers._start import start_from_duals as start_from_duals
-from topksvm.solvers._streaming import (
-    StreamedSDCA as StreamedSDCA,
-    make_streamed_problem as make_streamed_problem,
-    memory_needed as memory_needed,
-)
-from topksvm.solvers._together import (
-    Walk as Walk,
-    have_common_work as have_common_work,
-    trace_together as trace_together,
-)
 
-__all__ = ["Certificate", "Check", "Path", "Result", "Status", "path", "solve"]
+__all__ = [
+    "Certificate",
+    "Check",
+    "Estimate",
+    "Path",
+    "Progress",
+    "Result",
+    "Run",
+    "Solver",
+    "Status",
+    "Stopping",
+    "path",
+    "solve",
+]

@@ -295,7 +295,7 @@ def add_loss(loss, i, scores, examples, scales, slack, totals, scratch):
         for j in range(last):
             row[j] = scales[s] * scores[j]
         raised = scales[s] * base - error
-        loss_value = value(loss, row, raised, scratch.lanes, scratch.c, scratch.ranked)
+        loss_value = value(loss, row, raised, scratch.work)
         totals[s] += C * loss_value
         if s == 0 and loss_value > 0.0:
             totals[scales.size] += C * error

@@ -41,7 +41,7 @@ KINDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class State:
+class Snapshot:
     """What a run needs to resume: numbers and texts, and arrays."""
 
     facts: dict[str, Any]
@@ -107,7 +107,7 @@ class CheckpointFolder:
             with suppress(OSError):  # It only takes up room.
                 path.unlink(missing_ok=True)
 
-    def load(self) -> State | None:
+    def load(self) -> Snapshot | None:
         """Return the last state that can be read, or None if there is none.
 
         Raises
@@ -149,7 +149,7 @@ class CheckpointFolder:
                     "Use another folder, or delete this one to start anew."
                 )
 
-    def save(self, state: State) -> None:
+    def save(self, state: Snapshot) -> None:
         """Write the state; the last checkpoint stays until the new one is safe on disk.
 
         If it cannot be written, the first time there is a warning, and the run can go on.
@@ -197,7 +197,7 @@ class _Hashing:
         return self.stream.write(data)
 
 
-def write_state(path: Path, identity: dict[str, Any], state: State) -> None:
+def write_state(path: Path, identity: dict[str, Any], state: Snapshot) -> None:
     """Write a state with its hash."""
     with path.open("wb") as stream:
         stream.write(MAGIC + bytes(32))
@@ -211,7 +211,7 @@ def write_state(path: Path, identity: dict[str, Any], state: State) -> None:
         stream.write(body.digest.digest())
 
 
-def read_state(path: Path) -> tuple[dict[str, Any], State]:
+def read_state(path: Path) -> tuple[dict[str, Any], Snapshot]:
     """Return identity and state.
 
     Raises
@@ -245,7 +245,7 @@ def _check_hash(path: Path, stream: BinaryIO) -> None:
     stream.seek(begin)
 
 
-def _read_body(path: Path, stream: BinaryIO) -> tuple[dict[str, Any], State]:
+def _read_body(path: Path, stream: BinaryIO) -> tuple[dict[str, Any], Snapshot]:
     size = int.from_bytes(stream.read(8), "little")
     left = os.fstat(stream.fileno()).st_size - stream.tell()
     if size > left:
@@ -255,17 +255,17 @@ def _read_body(path: Path, stream: BinaryIO) -> tuple[dict[str, Any], State]:
     if not (isinstance(identity, dict) and isinstance(facts, dict) and isinstance(names, list)):
         raise CheckpointError(f"{path} is damaged: its header has values of the wrong types.")
     arrays = {name: np.lib.format.read_array(stream, allow_pickle=False) for name in names}
-    return identity, State(facts, arrays)
+    return identity, Snapshot(facts, arrays)
 
 
 def checked_arrays(
-    state: State, spec: Mapping[str, tuple[Any, Sequence[int | None]]]
+    state: Snapshot, spec: Mapping[str, tuple[Any, Sequence[int | None]]]
 ) -> dict[str, Array]:
     """Return the arrays of a state in C order, having checked each against its specification.
 
     Parameters
     ----------
-    state : State
+    state : Snapshot
         As it was read.
     spec : dict
         For each name a dtype and a shape, in which None stands for any length.
@@ -297,12 +297,12 @@ def _has_shape(array: Array, shape: Sequence[int | None]) -> bool:
     )
 
 
-def checked_numbers(state: State, spec: Mapping[str, Kind]) -> dict[str, Any]:
+def checked_numbers(state: Snapshot, spec: Mapping[str, Kind]) -> dict[str, Any]:
     """Return numbers among the facts of a state, having checked the kind of each.
 
     Parameters
     ----------
-    state : State
+    state : Snapshot
         As it was read.
     spec : dict
         For each name ``"count"`` (a whole number of at least 0), ``"finite"`` (a finite number) or

@@ -10,7 +10,7 @@ combinations of feasible points are feasible.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,41 @@ from topksvm.solvers._duals import Duals
 
 Floats = NDArray[np.floating[Any]]
 
-FARTHEST = 20.0
-"""The most passes to be anticipated at once."""
+FIRST_LIMIT, FARTHEST = 4.0, 20.0
+"""How many passes may be anticipated at once, at first and at most. The limit adapts within a few
+passes, so neither value matters much."""
+
+
+class Line(NamedTuple):
+    """The line from the duals on, in the direction of their last change ``E``.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (n,)
+        How far each example can go.
+    direction : ndarray
+        ``W_E``, in the layout of the weights.
+    sums : ndarray of shape (2,)
+        Slope and curvature of the dual that do not come from the weights.
+    dense : ndarray of shape (m,)
+        Memory, all zeros.
+    """
+
+    steps: NDArray[np.float64]
+    direction: Floats
+    sums: NDArray[np.float64]
+    dense: NDArray[np.float64]
 
 
 @kernel
-def find_direction(loss, rows, examples, before, duals, limit, steps, direction, dense, sums):
-    """Find how far each example can go on, at most `limit`, and add ``W_E`` to `direction`.
+def find_direction(loss, rows, examples, before, duals, limit, line):
+    """Find how far each example can go on from `duals`, at most `limit` times its last change.
 
-    ``sums`` receives the slope and the curvature of the dual that do not come from the weights.
+    The `line` receives the steps, their sums, and, added to what is there, its direction.
     """
     rows, examples, before = borrow(rows), borrow(examples), borrow(before)
-    duals, dense = borrow(duals), borrow(dense)
+    duals, line = borrow(duals), borrow(line)
+    steps, direction, sums, dense = line
     change = np.empty(dense.size)
     d = direction.shape[1]
     x = np.zeros(d, direction.dtype)
@@ -102,41 +125,43 @@ def inner_products(weights, direction):
 
 
 class Extrapolator:
-    """Memory for the direction, and the search along it."""
+    """Memory for the line, and the search along it."""
 
     def __init__(self, loss: Any, problem: Any) -> None:
         self.loss, self.problem = loss, problem
-        self.direction = np.empty((0, 0))  # Allocated when first needed.
-        self.steps = np.empty(problem.n)
-        self.dense = np.zeros(problem.m)
-        self.limit = 4.0
+        self.line: Line | None = None  # Allocated when first needed.
+        self.limit = FIRST_LIMIT
 
-    def go_on(self, before: Duals, duals: Duals, weights: Floats) -> float:
+    def extrapolate(self, before: Duals, duals: Duals, weights: Floats) -> float:
         """Move duals and weights along the change since `before`; return the gain in the dual."""
-        if self.direction.shape != weights.shape:
-            self.direction = np.empty_like(weights)
-        self.direction[...] = 0.0
-        sums = np.zeros(2)
-        find_direction(
-            self.loss,
-            self.problem.rows,
-            self.problem.examples,
-            before,
-            duals,
-            self.limit,
-            self.steps,
-            self.direction,
-            self.dense,
-            sums,
-        )
-        product, square = inner_products(weights, self.direction)
-        slope, curvature = float(sums[0]) - product, float(sums[1]) + square
+        if self.line is None:
+            self.line = make_line(self.problem, np.empty_like(weights))
+        line = self.line
+        line.direction[...] = 0.0
+        line.sums[...] = 0.0
+        rows, examples = self.problem.rows, self.problem.examples
+        find_direction(self.loss, rows, examples, before, duals, self.limit, line)
+        product, square = inner_products(weights, line.direction)
+        slope, curvature = float(line.sums[0]) - product, float(line.sums[1]) + square
         if not (slope > 0.0 and curvature > 0.0):
             return 0.0
         share = min(1.0, slope / curvature)
-        # The farther examples may go, the more of them are held up, which bends the direction.
-        self.limit *= 1.3 if share == 1.0 else 0.8 if share < 0.6 else 1.0
-        self.limit = min(max(self.limit, 1.0), FARTHEST)
-        move(before, duals, self.steps, share, self.dense)
-        weights += weights.dtype.type(share) * self.direction
+        self.limit = next_limit(self.limit, share, FARTHEST)
+        move(before, duals, line.steps, share, line.dense)
+        weights += weights.dtype.type(share) * line.direction
         return share * (slope - 0.5 * share * curvature)
+
+
+def make_line(problem: Any, direction: Floats) -> Line:
+    """Return room for a line with the `direction`."""
+    return Line(np.empty(problem.n), direction, np.zeros(2), np.zeros(problem.m))
+
+
+def next_limit(limit: float, share: float, farthest: float, growth: float = 1.3) -> float:
+    """Return how far examples may go next time, after a step of `share` of the way.
+
+    The farther they may go, the more of them are held up by their bounds, which bends the
+    direction and makes the best share smaller.
+    """
+    limit *= growth if share == 1.0 else 0.8 if share < 0.6 else 1.0
+    return min(max(limit, 1.0), farthest)

@@ -17,26 +17,24 @@ from topksvm.solvers._steps import GROUP, full_step
 
 
 @kernel
-def gram_block(loss, index, slots, gram, scores, examples, duals, candidates, changes, scratch):
+def gram_block(loss, state, index, slots, gram):
     """Step on the examples `index` in order and bring the scores of all examples up to date.
 
-    ``gram[slots[b]]`` is the row of K of example ``index[b]``, and `scores` is F. The scores are
-    brought up to date once for the whole block; inside it, those of an example are corrected for
-    the steps since: ``F_i + sum_{j < i} K_ij Delta_j``. The iterates are those of one by one.
+    ``gram[slots[b]]`` is the row of K of example ``index[b]``, and ``state.weights`` is F. The
+    scores are brought up to date once for the whole block; inside it, those of an example are
+    corrected for the steps since: ``F_i + sum_{j < i} K_ij Delta_j``. The iterates are those
+    of one by one.
     """
-    gram, scores, examples = borrow(gram), borrow(scores), borrow(examples)
-    duals, candidates = borrow(duals), borrow(candidates)
-    changes, scratch = borrow(changes), borrow(scratch)
+    state, gram = borrow(state), borrow(gram)
+    scores, changes, group = state.weights, state.changes, state.scratch.group
     end = np.int64(0)
     for left in range(0, index.size, GROUP):
         right = min(left + GROUP, index.size)
-        gather_columns(scores, index, left, right, scratch.group)
+        gather_columns(scores, index, left, right, group)
         for b in range(left, right):
-            row = scratch.group[b - left]
+            row = group[b - left]
             correct(row, gram, slots[b], index, changes, end)
-            _, _, end = full_step(
-                loss, index[b], b, row, examples, duals, candidates, changes, end, scratch
-            )
+            _, _, end = full_step(loss, state, index[b], b, row, end)
     for p in range(end):
         changes.owners[p] = slots[changes.owners[p]]
     sort_by_class(changes, end)
@@ -59,15 +57,15 @@ def correct(row, gram, slot, index, changes, end):
 
 
 @kernel
-def measure_gaps(loss, scores, examples, duals, scratch, gaps):
+def measure_gaps(loss, state, gaps):
     """Write what each example adds to the duality gap to `gaps`; return the sums of its parts.
 
     ``P - D = sum_i [C_i phi(F_i) - dual_value(x_i) + <a_i, F_i>]``, of which no term is negative
     (Fenchel and Young), and zero means that a step would change nothing. The sums are
     ``||W||^2 = sum_i <a_i, F_i>``, that of the losses and that of the dual values.
     """
-    scores, examples, duals = borrow(scores), borrow(examples), borrow(duals)
-    scratch, gaps = borrow(scratch), borrow(gaps)
+    state, gaps = borrow(state), borrow(gaps)
+    scores, examples, duals, scratch = state.weights, state.examples, state.duals, state.scratch
     n, last = gaps.size, scores.shape[0] - 1
     square, losses, values = 0.0, 0.0, 0.0
     for left in range(0, n, GROUP):
@@ -81,9 +79,7 @@ def measure_gaps(loss, scores, examples, duals, scratch, gaps):
             base = np.float64(row[label])
             product = own_product(i, row, base, duals)
             row[label] = row[last]
-            risk = examples.C[i] * value(
-                loss, row[:last], base, scratch.lanes, scratch.c, scratch.ranked
-            )
+            risk = examples.C[i] * value(loss, row[:last], base, scratch.work)
             start, count = duals.start[i], duals.count[i]
             worth = dual_value(loss, duals.values[start : start + count], count, examples.C[i])
             gaps[i] = risk - worth + product

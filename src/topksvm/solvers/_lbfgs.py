@@ -10,12 +10,13 @@ Where it pays, the minimiser works in the coordinates of :mod:`topksvm.solvers._
 from __future__ import annotations
 
 import math
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._clock import Clock
 from topksvm._interrupts import raise_if_abandoned, raise_if_stopped
 from topksvm._numba import borrow, kernel, summing_kernel
 from topksvm._threads import map_parts
@@ -25,7 +26,6 @@ from topksvm.solvers._certificate import Certificate, make_certificate, size_of
 from topksvm.solvers._metric import Metric, make_metric, sum_of_squares
 from topksvm.solvers._products import make_products
 from topksvm.solvers._quasi_newton import minimise
-from topksvm.solvers._result import Result, Status
 from topksvm.solvers._rounding import (
     DualSums,
     Slack,
@@ -34,17 +34,13 @@ from topksvm.solvers._rounding import (
     slack_of_margins,
     upper_bound,
 )
-from topksvm.solvers._run import Report, Run
+from topksvm.solvers._run import Estimate, Stopping
 from topksvm.solvers._steps import make_scratch
 
 Floats = NDArray[np.floating[Any]]
 
 
 TINY_SHARE = 1e-30
-
-
-class _Stop(Exception):  # noqa: N818
-    """Leave the minimiser, which has no other way out."""
 
 
 NO_SLACK = Slack(0.0, 0.0)
@@ -175,7 +171,7 @@ def differentiate(loss, scores, first, examples, scratch, slack, sums):
     """
     scores, examples, scratch = borrow(scores), borrow(examples), borrow(scratch)
     last = scores.shape[1] - 1
-    out = scratch.values
+    out = scratch.work.values
     for b in range(scores.shape[0]):
         i = first + b
         C, label = examples.C[i], examples.labels[i]
@@ -187,7 +183,7 @@ def differentiate(loss, scores, first, examples, scratch, slack, sums):
         base = np.float64(scores[b, label]) - error
         scores[b, label] = scores[b, last]
         row = scores[b, :last]
-        loss_value = C * gradient(loss, row, base, out, scratch.lanes, scratch.c, scratch.ranked)
+        loss_value = C * gradient(loss, row, base, out, scratch.work)
         total, linear = weigh(row, base, C, out)
         sums[0] += loss_value
         if slack.unit > 0.0:
@@ -231,57 +227,68 @@ def weigh(row, base, C, out):
     return total, linear
 
 
-class LBFGS(Run):
-    """One run of the solver."""
+class LBFGS:
+    """The solver for smooth losses; see :class:`~topksvm.solvers.Solver`.
 
-    def __init__(
-        self,
-        loss: Any,
-        problem: Problem,
-        *,
-        tol: float,
-        max_iter: int,
-        max_time: float,
-        weights: Floats | None = None,
-    ) -> None:
-        super().__init__(tol)
+    Parameters
+    ----------
+    loss : loss
+        A smooth one.
+    problem : Problem
+        Rows in memory.
+    weights : ndarray of shape (m, d), optional
+        Where to start; zero by default.
+    """
+
+    def __init__(self, loss: Any, problem: Problem, weights: Floats | None = None) -> None:
+        self.clock = Clock()
         self.objective = Objective(loss, problem)
         self.problem = problem
-        self.max_iter, self.max_time = max_iter, max_time
         shape = (problem.m, problem.d)
         self.start = np.zeros(shape) if weights is None else weights.astype(np.float64)
-        self.duals = None  # type: ignore[assignment]  # They follow from the weights.
+        self.duals = None  # They follow from the weights.
         self.metric: Any = None
         self.first: tuple[Certificate, Floats] | None = None
+        self.last: tuple[Certificate, Floats] | None = None
         self.best: tuple[float, Floats] | None = None
         self.best_dual = -np.inf
-        self.report: Report | None = None
-        self.status = Status.STALLED
+        self.points: Iterator[None] = self._points()
 
-    def _run(self, report: Report | None) -> Status:
-        self.report = report
+    @property
+    def n_passes(self) -> int:
+        """Evaluations of the objective."""
+        return self.objective.n_evaluations
+
+    def _points(self) -> Iterator[None]:
         self.metric = make_metric(self.problem)
-        with suppress(_Stop):
-            minimise(self._evaluate, self._coordinates(self.start), self._first_step())
-        return self.status
+        start = self._coordinates(self.start)
+        yield from minimise(self._evaluate, start, self._first_step())
 
-    def finish(self, status: Status) -> Result:
-        """See the base class; a run that has evaluated nothing yet has no result."""
+    def update(self, stopping: Stopping) -> Estimate:
+        """Evaluate the objective at the next point."""
+        try:
+            next(self.points)
+        except StopIteration:
+            return Estimate(self._estimate.relative_gap, should_certify=True, is_stuck=True)
+        assert self.last is not None
+        found, weights = self.last
+        if found.is_within(stopping.tol):  # What is proven is the bound of this point.
+            self.best = found.primal, weights.copy(order="K")
+        return Estimate(self._estimate.relative_gap, found.is_within(stopping.tol))
+
+    @property
+    def _estimate(self) -> Certificate:
+        """The value of the last point, and the best dual bound, which holds whatever the point."""
+        assert self.last is not None
+        return Certificate(self.last[0].primal, self.best_dual)
+
+    def certify(self) -> tuple[Floats, Certificate]:
+        """Certify the best weights so far; without any there can be no result."""
         if self.best is None:
             raise KeyboardInterrupt
-        return super().finish(status)
-
-    def certify(self) -> Certificate:
-        """Certify the best weights so far."""
-        assert self.best is not None
-        return self._prove(self.best[1])
-
-    def _prove(self, weights: Floats) -> Certificate:
-        with self._timed("certificates"):
-            certificate = self.objective.prove(weights)
-        self.n_passes = self.objective.n_evaluations
-        self.record(np.array(weights, order="C"), certificate)
-        return certificate
+        weights = self.best[1]
+        certificate = self.objective.prove(weights)
+        return np.array(weights, order="C"), certificate
 
     def _first_step(self) -> float:
         """Return the length of the first step along the gradient.
@@ -310,29 +317,10 @@ class LBFGS(Run):
     def _evaluate(self, flat: Floats) -> tuple[float, Floats]:
         weights = self._weights(flat)
         found, grad = self.first or self.objective.evaluate(weights)
-        self.first = None
-        self.n_passes = self.objective.n_evaluations
-        # The best dual bound seen so far is a bound on the optimum, whatever the point.
+        self.first, self.last = None, (found, weights)
         self.best_dual = max(self.best_dual, found.dual)
         if self.best is None or found.primal <= self.best[0]:
-            self.best, self.is_certified = (found.primal, weights.copy(order="K")), False
-        if self.report is not None:
-            estimate = Certificate(found.primal, self.best_dual).relative_gap
-            self.report(self.n_passes, self.elapsed, estimate)
-        self._stop_if_done(found, weights)  # What is proven in the end is the bound of this point.
+            self.best = found.primal, weights.copy(order="K")
         if self.metric is not None:
             grad = self.metric.gradient(grad)
         return found.primal, self.objective.flat(grad)
-
-    def _stop_if_done(self, found: Certificate, weights: Floats) -> None:
-        status = None
-        if found.is_within(self.tol):
-            self.best = found.primal, weights.copy(order="K")
-            status = self.verdict(self._prove(weights))
-        if status is None and self.n_passes >= self.max_iter:
-            status = Status.MAX_ITER
-        if status is None and self.elapsed >= self.max_time:
-            status = Status.MAX_TIME
-        if status is not None:
-            self.status = status
-            raise _Stop

@@ -15,10 +15,13 @@ Three kinds, all made of the same exact step on one example:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from topksvm._numba import borrow, inlined_kernel, kernel, prefetch, summing_kernel
-from topksvm._team import hear, meet, say, share_of
+from topksvm._team import barrier, broadcast, read, share_of
 from topksvm.data import add_row, load_row, scores_at, scores_of_all
 from topksvm.solvers._steps import GROUP, choose_in_play, full_step, take_step
 
@@ -31,85 +34,84 @@ FEATURES = 16
 FEW_VISITS = 600
 """Visits of an active pass that take longer than it takes to start one."""
 
-RATE = 0.1
-"""How fast the pace of an example follows its gains."""
+RATE_STEP = 0.1
+"""How fast the visit rate of an example follows its gains: 0.05 to 0.3 take the same time on the
+silhouettes and on digits."""
 
-SURPRISE = 2.0
-"""The most times that a gain may count as the usual one."""
+LARGEST_GAIN = 2.0
+"""Mean gains that a gain counts for at most, so that one lucky step does not decide."""
 
-SLOWEST, FASTEST = 0.05, 20.0
-"""Bounds of the pace of an example."""
+LOWEST_RATE, HIGHEST_RATE = 0.05, 20.0
+"""Bounds of a visit rate: nobody is forgotten, nobody takes all visits (Glasmachers and Dogan)."""
+
+
+class Blocks(NamedTuple):
+    """Room for the rows of several blocks of `size`, and for the products of the rows of each."""
+
+    size: int
+    x: NDArray[np.floating]
+    grams: NDArray[np.floating]
 
 
 @kernel
-def block_pass(
-    loss, rows, index, begin, block, gather, x, grams, weights, scores, examples, duals, candidates,
-    changes, scratch, sums, team, place,
-):  # fmt: skip
+def block_pass(loss, state, blocks, index, begin, gather, team, place):
     """Step on the dense rows `index` from `begin` on in order, in blocks; return where it ended.
 
-    The rows of a block are copied to `x`, which has slots for several, and multiplied with one
-    another in `grams`; without `gather` they are there already. ``sums`` accumulates the gain of
-    the dual and the losses met. Ends early when the log of the duals may be full after another
-    block.
+    The rows of a block are copied to ``blocks.x``, which has slots for several, and multiplied with
+    one another in ``blocks.grams``; without `gather` they are there already. Ends early when the
+    log of the duals may be full after another block.
 
     Each member of the team looks after the weights of some classes. While the leader steps, the
     next one gathers the block that follows.
     """
-    rows, x, grams, weights = borrow(rows), borrow(x), borrow(grams), borrow(weights)
-    scores, examples, duals = borrow(scores), borrow(examples), borrow(duals)
-    candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    team = borrow(team)
-    m = weights.shape[0]
+    state, blocks, team = borrow(state), borrow(blocks), borrow(team)
+    weights, block, m = state.weights, blocks.size, state.weights.shape[0]
     low, high = share_of(place, team.size, m, CLASSES)
     for start in range(begin, index.size, block):
-        if duals.used[0] + block * m > duals.classes.size:
+        if state.duals.used[0] + block * m > state.duals.classes.size:
             return start
         n = min(block, index.size - start)
         if gather and (team.size == 1 or start == begin):
             if place == 0:
-                gather_block(rows, index, start, block, x, grams)
-            if not meet(team):
+                gather_block(state.rows, index, start, blocks)
+            if not barrier(team):
                 return start
-        slot = start // block % grams.shape[0]
-        part = x[slot * block : slot * block + n]
-        gram = grams[slot, : n * n].reshape(n, n)
+        slot = start // block % blocks.grams.shape[0]
+        part = blocks.x[slot * block : slot * block + n]
+        gram = blocks.grams[slot, : n * n].reshape(n, n)
         # One column for each example.
-        products = scores[: m * n].reshape(m, n)
+        products = state.scores[: m * n].reshape(m, n)
         np.dot(weights[low:high], part.T, products[low:high])
-        if not meet(team):
+        if not barrier(team):
             return start
         if place == 0:
-            end = steps_of_block(
-                loss, index[start : start + n], products, gram, examples, duals, candidates,
-                changes, scratch, sums,
-            )  # fmt: skip
-            sort_by_class(changes, end)
+            end = steps_of_block(loss, state, index[start : start + n], products, gram)
+            sort_by_class(state.changes, end)
         elif place == 1 and gather and start + block < index.size:
-            gather_block(rows, index, start + block, block, x, grams)
-        if not meet(team):
+            gather_block(state.rows, index, start + block, blocks)
+        if not barrier(team):
             return start
-        add_changes(weights, part, changes, low, high)
+        add_changes(weights, part, state.changes, low, high)
     return index.size
 
 
 @kernel
-def gather_block(rows, index, start, block, x, grams):
+def gather_block(rows, index, start, blocks):
     """Copy the dense rows of the block that begins at `start`, and multiply them."""
+    block = blocks.size
     n = min(block, index.size - start)
-    slot = start // block % grams.shape[0]
-    part = x[slot * block : slot * block + n]
+    slot = start // block % blocks.grams.shape[0]
+    part = blocks.x[slot * block : slot * block + n]
     for b in range(n):
         load_row(rows, index[start + b], part[b])
-    np.dot(part, part.T, grams[slot, : n * n].reshape(n, n))
+    np.dot(part, part.T, blocks.grams[slot, : n * n].reshape(n, n))
 
 
 @inlined_kernel
-def steps_of_block(
-    loss, index, products, gram, examples, duals, candidates, changes, scratch, sums
-):
+def steps_of_block(loss, state, index, products, gram):
     """Step on the examples `index`, given a column of scores for each; return where changes end."""
-    m, n, group = products.shape[0], index.size, scratch.group
+    changes, group, sums = state.changes, state.scratch.group, state.sums
+    m, n = products.shape[0], index.size
     end = np.int64(0)  # A plain 0 would be compiled for as a special case.
     for left in range(0, n, GROUP):
         right = min(left + GROUP, n)
@@ -119,11 +121,9 @@ def steps_of_block(
             i = index[b]
             row = group[b - left]
             apply_changes(row, gram[b], changes, first, end)
-            gain, loss_value, end = full_step(
-                loss, i, b, row[:m], examples, duals, candidates, changes, end, scratch
-            )
+            gain, loss_value, end = full_step(loss, state, i, b, row[:m], end)
             sums[0] += gain
-            sums[1] += examples.C[i] * loss_value
+            sums[1] += state.examples.C[i] * loss_value
         for p in range(first, end):
             owner = changes.owners[p]
             add_to_columns(products, changes.classes[p], gram[owner], changes.values[p], right)
@@ -173,11 +173,8 @@ def add_changes(weights, x, changes, low, high):
             e = order[p + 3] if p + 3 < stop else a
             vc = values[c] if p + 2 < stop else nothing
             ve = values[e] if p + 3 < stop else nothing
-            add_four(
-                weights, k, x,
-                owners[a], owners[b], owners[c], owners[e],
-                values[a], values[b], vc, ve,
-            )  # fmt: skip
+            factors = values[a], values[b], vc, ve
+            add_four(weights, k, x, (owners[a], owners[b], owners[c], owners[e]), factors)
             p += 4
         if p < stop:
             a = order[p]
@@ -185,8 +182,10 @@ def add_changes(weights, x, changes, low, high):
 
 
 @summing_kernel
-def add_four(weights, k, x, a, b, c, e, va, vb, vc, ve):
-    """Add four multiples of rows of `x` to the weights of class `k`."""
+def add_four(weights, k, x, places, factors):
+    """Add the rows of `x` at four `places`, times `factors`, to the weights of class `k`."""
+    a, b, c, e = places
+    va, vb, vc, ve = factors
     for j in range(x.shape[1]):
         weights[k, j] += va * x[a, j] + vb * x[b, j] + vc * x[c, j] + ve * x[e, j]
 
@@ -216,59 +215,50 @@ def sort_by_class(changes, end):
 
 
 @kernel
-def sequential_pass(
-    loss, rows, weights, index, examples, duals, candidates, changes, scratch, x, scores, sums
-):
+def sequential_pass(loss, state, index):
     """Step on the examples `index` one by one on all classes; return how many were done."""
-    rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
-    candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    x, scores = borrow(x), borrow(scores)
+    state = borrow(state)
+    duals, changes = state.duals, state.changes
     for done in range(index.size):
-        if duals.used[0] + scores.size > duals.classes.size:
+        if duals.used[0] + state.scores.size > duals.classes.size:
             return done
         i = index[done]
-        end = sequential_step(
-            loss, rows, weights, i, examples, duals, candidates, changes, scratch, x, scores, sums
-        )
-        for p in range(end):
-            add_row(rows, weights, i, x, changes.classes[p], changes.values[p])
+        for p in range(sequential_step(loss, state, i)):
+            add_row(state.rows, state.weights, i, state.x, changes.classes[p], changes.values[p])
     return index.size
 
 
 @inlined_kernel
-def sequential_step(
-    loss, rows, weights, i, examples, duals, candidates, changes, scratch, x, scores, sums
-):
-    """Step on all classes of example `i`, which is brought to `x`; return how many have changed."""
-    load_row(rows, i, x)
-    scores_of_all(rows, weights, i, x, scores)
-    gain, loss_value, end = full_step(
-        loss, i, 0, scores, examples, duals, candidates, changes, np.int64(0), scratch
-    )
-    sums[0] += gain
-    sums[1] += examples.C[i] * loss_value
+def sequential_step(loss, state, i):
+    """Step on all classes of example `i`; return how many changes of the duals there are."""
+    load_row(state.rows, i, state.x)
+    scores_of_all(state.rows, state.weights, i, state.x, state.scores)
+    gain, loss_value, end = full_step(loss, state, i, 0, state.scores, np.int64(0))
+    state.sums[0] += gain
+    state.sums[1] += state.examples.C[i] * loss_value
     return end
 
 
 @kernel
-def choose_visits(members, idle, pace, due, seed, order):
-    """Write the examples to visit to `order`, as often as their paces say; return how many.
+def choose_visits(members, candidates, seed, order):
+    """Write the examples to visit to `order`, as often as their rates say; return how many.
 
     There are about as many visits as examples that are not idle, or `FEW_VISITS` if those are
-    fewer, in a random order. What is left of a visit is due next time.
+    fewer, in a random order. What is left of a visit is credit for the next time.
     """
+    idle, rate, credit = candidates.idle, candidates.visit_rate, candidates.visit_credit
     total, awake = 0.0, 0
     for i in members:
         if not idle[i]:
-            total += pace[i]
+            total += rate[i]
             awake += 1
     wanted = max(awake, min(FEW_VISITS, members.size))
     n = 0
     for i in members:
         if not idle[i]:
-            due[i] += wanted * pace[i] / total
-            while due[i] >= 1.0:
-                due[i] -= 1.0
+            credit[i] += wanted * rate[i] / total
+            while credit[i] >= 1.0:
+                credit[i] -= 1.0
                 order[n] = i
                 n += 1
     shuffle(order, n, seed)
@@ -291,62 +281,58 @@ def shuffle(order, n, seed):
 
 
 @kernel
-def active_pass(
-    loss, rows, weights, index, examples, duals, candidates, changes, scratch, x, partial, pace,
-    usual, sums, team, place,
-):  # fmt: skip
+def active_pass(loss, state, index, mean_gain, team, place):
     """Step on the examples `index` one by one on the classes in play; return how many were done.
 
-    Examples that gain more than is `usual` are hurried, the others slowed down, and those without
-    a change left alone until the next full pass, unless it is 0.
+    Examples that gain more than `mean_gain` will be visited more often, the others less, and those
+    without a change not before the next full pass, unless it is 0.
 
     Each member of the team looks after the weights of some classes: their scores go to its row of
-    `partial`. (If it were some features of all classes, processors that read ahead would take from
-    one another what the other is about to write.)
+    ``state.partial``. (If it were some features of all classes, processors that read ahead would
+    take from one another what the other is about to write.)
     """
-    rows, weights, examples, duals = borrow(rows), borrow(weights), borrow(examples), borrow(duals)
-    candidates, changes, scratch = borrow(candidates), borrow(changes), borrow(scratch)
-    x, partial, team = borrow(x), borrow(partial), borrow(team)
+    state, team = borrow(state), borrow(team)
+    rows, weights, x, changes = state.rows, state.weights, state.x, state.changes
+    duals, candidates, scratch = state.duals, state.candidates, state.scratch
     low, high = share_of(place, team.size, scratch.is_chosen.size, CLASSES)
     start = np.int64(0)
     for done in range(index.size):
         i = index[done]
         # Each member for itself: it takes less time than to meet.
-        n = list_in_play(i, examples, duals, candidates, scratch)
+        n = list_in_play(state, i)
         if duals.used[0] + n > duals.classes.size:
             return done
         load_row(rows, i, x)
         n_own = keep_own(n + 1, low, high, scratch)
-        scores_at(rows, weights, i, x, scratch.own, n_own, partial[place])
-        if not meet(team):
+        scores_at(rows, weights, i, x, scratch.own, n_own, state.partial[place])
+        if not barrier(team):
             return done
         if place == 0:
-            collect_scores(n + 1, partial, team, scratch)
+            collect_scores(n + 1, state.partial, team, scratch)
             row, base = scratch.row[:n], np.float64(scratch.row[n])
-            gain, end = take_step(
-                loss, i, done, row, n, base, examples, duals, changes, start, scratch
-            )
-            say(team, end)
-            if usual > 0.0:
+            gain, end = take_step(loss, state, i, done, row, n, base, start)
+            broadcast(team, end)
+            if mean_gain > 0.0:
                 candidates.idle[i] = end == 0
-                pace[i] = new_pace(pace[i], gain, usual)
-            sums[0] += gain
+                rate = candidates.visit_rate[i]
+                candidates.visit_rate[i] = adapted_rate(rate, gain, mean_gain)
+            state.sums[0] += gain
         elif done + 1 < index.size and index[done + 1] != i:  # Its duals are being written.
-            n = list_in_play(index[done + 1], examples, duals, candidates, scratch)
+            n = list_in_play(state, index[done + 1])
             prefetch_weights(weights, keep_own(n + 1, low, high, scratch), scratch)
-        if not meet(team):
+        if not barrier(team):
             return done
-        for p in range(hear(team)):
+        for p in range(read(team)):
             if low <= changes.classes[p] < high:
                 add_row(rows, weights, i, x, changes.classes[p], changes.values[p])
     return index.size
 
 
 @inlined_kernel
-def list_in_play(i, examples, duals, candidates, scratch):
+def list_in_play(state, i):
     """List the classes in play of example `i`, then the true one; return how many are in play."""
-    n = choose_in_play(i, duals, candidates, scratch)
-    scratch.chosen[n] = examples.labels[i]
+    n = choose_in_play(state, i)
+    state.scratch.chosen[n] = state.examples.labels[i]
     return n
 
 
@@ -385,7 +371,7 @@ def prefetch_weights(weights, n, scratch):
 
 
 @inlined_kernel
-def new_pace(pace, gain, usual):
-    """Return the pace of an example after a step, faster if it gained more than is usual."""
-    hurry = 1.0 + RATE * (min(gain / usual, SURPRISE) - 1.0)
-    return min(max(hurry * pace, SLOWEST), FASTEST)
+def adapted_rate(rate, gain, mean_gain):
+    """Return the visit rate of an example after a step, higher if it gained more than the mean."""
+    factor = 1.0 + RATE_STEP * (min(gain / mean_gain, LARGEST_GAIN) - 1.0)
+    return min(max(factor * rate, LOWEST_RATE), HIGHEST_RATE)

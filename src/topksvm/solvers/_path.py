@@ -8,7 +8,7 @@ between maximises the dual objective, a parabola in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,11 +26,13 @@ from topksvm.data import (
     make_problem,
 )
 from topksvm.solvers._certificate import lower_duals, rebuild_weights, sum_dual_values
+from topksvm.solvers._choice import loss_for
 from topksvm.solvers._duals import Duals
 from topksvm.solvers._result import Result, Status
+from topksvm.solvers._run import Stopping
 from topksvm.solvers._sdca import SDCAOptions
-from topksvm.solvers._solve import choose_solver, make_loss, run_solver, warn_unless_solved
 from topksvm.solvers._start import start_from_duals
+from topksvm.solvers._train import Setup, run_solver, warn_unless_solved
 
 Floats = NDArray[np.floating[Any]]
 
@@ -140,14 +142,15 @@ def path(
     check_budget(tol, max_iter, max_time)
     grid = check_grid(Cs)
     limit = np.inf if max_time is None else float(max_time)
-    options = SDCAOptions(tol, max_iter, limit, seed=seed)
+    setup = Setup(solver, Stopping(tol, max_iter, limit), SDCAOptions(seed=seed))
+    parts = loss_for(m, loss, k, smoothing)
     order = np.argsort(grid, kind="stable")
 
     def work() -> list[tuple[float, Result]]:
         problem = make_problem(X, labels, weights, m, bias)
         points: list[tuple[float, Result]] = []
         try:
-            points.extend(trace(problem, loss, grid[order], k, smoothing, solver, options))
+            points.extend(solve_path(problem, parts, grid[order].tolist(), setup))
         except StopRequested:
             if not points:
                 raise
@@ -177,35 +180,21 @@ def check_grid(Cs: Any) -> Floats:
     return grid
 
 
-def trace(
+def solve_path(
     problem: Problem,
-    name: str,
-    Cs: Floats,
-    k: int,
-    smoothing: float,
-    solver: str,
-    options: SDCAOptions,
+    loss: Any,
+    Cs: Sequence[float],
+    setup: Setup,
     start: tuple[float, Result] | None = None,
 ) -> Iterator[tuple[float, Result]]:
     """Yield the solution of `problem` for each of the growing `Cs` times its own weights."""
-    loss = loss_for(problem, name, k, smoothing)
-    chosen = choose_solver(solver, name, loss)
-    for C in Cs.tolist():
+    for C in Cs:
         scaled = at(problem, C)
         warm = None if start is None else adapt(start[1], loss, scaled, C / start[0])
-        start = C, run_solver(chosen, loss, scaled, options, warm)
+        start = C, run_solver(loss, scaled, setup, warm)
         yield start
         if start[1].status is Status.INTERRUPTED or is_stop_requested():
             return
-
-
-def loss_for(problem: Problem, name: str, k: int, smoothing: float) -> Any:
-    """Return the loss; complain unless its k is below the number of classes."""
-    if not 1 <= k < problem.m:
-        raise ValueError(
-            f"k = {k} but there are {problem.m} classes; k must be between 1 and {problem.m - 1}."
-        )
-    return make_loss(name, k, smoothing)
 
 
 def at(problem: Problem, C: float) -> Problem:

@@ -149,10 +149,7 @@ def sparse_scores(rows, weights, first, out):
             axpy(rows.bias, weights[weights.shape[0] - 1], y)
         fours = stop - (stop - start) % 4
         for p in range(start, fours, 4):
-            add_four(
-                v[p], weights[f[p]], v[p + 1], weights[f[p + 1]],
-                v[p + 2], weights[f[p + 2]], v[p + 3], weights[f[p + 3]], y,
-            )  # fmt: skip
+            add_four(v, f, p, weights, y)
         for p in range(fours, stop):
             axpy(v[p], weights[f[p]], y)
 
@@ -169,26 +166,31 @@ def add_sparse_rows(rows, coefficients, first, out):
             axpy(rows.bias, x, out[out.shape[0] - 1])
         fours = stop - (stop - start) % 4
         for p in range(start, fours, 4):
-            add_to_four(
-                x, v[p], out[f[p]], v[p + 1], out[f[p + 1]],
-                v[p + 2], out[f[p + 2]], v[p + 3], out[f[p + 3]],
-            )  # fmt: skip
+            add_to_four(x, v, f, p, out)
         for p in range(fours, stop):
             axpy(v[p], x, out[f[p]])
 
 
 @summing_kernel
-def add_four(a, xa, b, xb, c, xc, e, xe, y):
-    """Add four rows, each times a number, to `y`."""
-    a, b, c, e = y.dtype.type(a), y.dtype.type(b), y.dtype.type(c), y.dtype.type(e)
+def add_four(values, features, p, weights, y):
+    """Add the weights of the four features from place `p` on, times their values, to `y`."""
+    a, b = y.dtype.type(values[p]), y.dtype.type(values[p + 1])
+    c, e = y.dtype.type(values[p + 2]), y.dtype.type(values[p + 3])
+    wa, wb = weights[features[p]], weights[features[p + 1]]
+    wc, we = weights[features[p + 2]], weights[features[p + 3]]
     for j in range(y.size):
-        y[j] += (a * xa[j] + b * xb[j]) + (c * xc[j] + e * xe[j])
+        y[j] += (a * wa[j] + b * wb[j]) + (c * wc[j] + e * we[j])
 
 
 @summing_kernel
-def add_to_four(x, a, ya, b, yb, c, yc, e, ye):
-    """Add `x` to four rows, each time multiplied by a number."""
-    a, b, c, e = ya.dtype.type(a), ya.dtype.type(b), ya.dtype.type(c), ya.dtype.type(e)
+def add_to_four(x, values, features, p, out):
+    """Add `x`, times the values of the four features from place `p` on, to their rows of `out`."""
+    dtype = out.dtype.type
+    a, b, c, e = (
+        dtype(values[p]), dtype(values[p + 1]), dtype(values[p + 2]), dtype(values[p + 3])
+    )  # fmt: skip
+    ya, yb = out[features[p]], out[features[p + 1]]
+    yc, ye = out[features[p + 2]], out[features[p + 3]]
     for j in range(x.size):
         value = x[j]
         ya[j] += a * value

@@ -9,7 +9,7 @@ the loops run over numbers in float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,8 @@ class Memory:
         return np.negative(combined, out=combined)
 
 
-def minimise(evaluate: Evaluate, x: Floats, scale: float) -> None:
-    """Call `evaluate` at better and better points, until it raises or nothing better is found.
+def minimise(evaluate: Evaluate, x: Floats, scale: float) -> Iterator[None]:
+    """Evaluate at better and better points; yield after each, and end if nothing better is found.
 
     Parameters
     ----------
@@ -106,10 +106,11 @@ def minimise(evaluate: Evaluate, x: Floats, scale: float) -> None:
         The length of the first step, in gradients.
     """
     value, gradient = evaluate(x)
+    yield
     memory = Memory(x.size, gradient.dtype, scale)
     while gradient.any():
         direction = memory.direction(gradient)
-        found = search(evaluate, x, direction, value, gradient)
+        found = yield from search(evaluate, x, direction, value, gradient)
         if found is None and not memory.order:
             return
         if found is None:
@@ -124,8 +125,8 @@ def minimise(evaluate: Evaluate, x: Floats, scale: float) -> None:
 
 def search(
     evaluate: Evaluate, x: Floats, direction: Floats, value: float, gradient: Floats
-) -> tuple[float, float, Floats] | None:
-    """Return a length along `direction`, and value and gradient there; None if there is none.
+) -> Generator[None, None, tuple[float, float, Floats] | None]:
+    """Find a length along `direction`, and value and gradient there; None if there is none.
 
     The length meets Wolfe's conditions: the value falls (but for rounding), and the slope has lost
     a tenth at least, so that the curvature between the two points is positive. Between a length
@@ -139,6 +140,7 @@ def search(
     short_value, short_slope = value, slope
     for _ in range(MAX_TRIALS):
         new_value, new_gradient = evaluate(x + direction.dtype.type(length) * direction)
+        yield
         new_slope = float(np.vdot(new_gradient, direction))
         if not new_value <= value + DECREASE * length * slope + noise:
             long = length

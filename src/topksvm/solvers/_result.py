@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -46,6 +46,8 @@ class Check:
         The time so far.
     primal, dual, gap : float
         The certificate at that time.
+    details : dict
+        What a solver has to say besides, such as the bytes that a round on a cluster has sent.
 
     Examples
     --------
@@ -61,6 +63,12 @@ class Check:
     primal: float
     dual: float
     gap: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it in one dict."""
+        line = asdict(self)
+        return line | line.pop("details")
 
 
 @dataclass

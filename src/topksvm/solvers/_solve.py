@@ -1,70 +1,27 @@
-"""One entry to all solvers."""
+"""Training without an estimator."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from topksvm._interrupts import stoppable
-from topksvm._threads import fit_threads
 from topksvm.data import (
-    Problem,
     check_budget,
     check_labels,
     check_rows,
     check_weights,
-    make_problem,
+    is_streamed,
+    open_source,
 )
-from topksvm.losses import LOSSES
-from topksvm.solvers._lbfgs import LBFGS
-from topksvm.solvers._result import Result, Status
-from topksvm.solvers._sdca import SDCA, SDCAOptions
-from topksvm.solvers._start import start_duals, start_weights
+from topksvm.solvers._choice import loss_for
+from topksvm.solvers._result import Result
+from topksvm.solvers._run import Stopping
+from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers._train import Setup, TrainingData, train_on
 
 Floats = NDArray[np.floating[Any]]
-
-SOLVERS = ("auto", "sdca", "lbfgs")
-
-
-def make_loss(name: str, k: int = 1, smoothing: float = 0.0) -> Any:
-    """Return the loss of that name; complain about parameters that it does not have."""
-    if name not in LOSSES:
-        raise ValueError(f"loss = {name!r} is not known; it must be one of {', '.join(LOSSES)}.")
-    kind: Any = LOSSES[name]
-    if "k" not in kind._fields and k != 1:
-        raise ValueError(f"k = {k} has no meaning for loss = {name!r}; leave it at 1.")
-    if "smoothing" not in kind._fields and smoothing != 0.0:
-        raise ValueError(
-            f"smoothing = {smoothing} has no meaning for loss = {name!r}, which is smooth already; "
-            "leave it at 0."
-        )
-    parameters = {"k": int(k), "smoothing": float(smoothing)}
-    return kind(**{field: parameters[field] for field in kind._fields if field in parameters})
-
-
-def choose_solver(solver: str, name: str, loss: Any) -> str:
-    """Return ``"sdca"`` or ``"lbfgs"``; complain if the one asked for cannot solve the loss."""
-    if solver not in SOLVERS:
-        raise ValueError(f"solver = {solver!r} is not known; it must be one of {SOLVERS}.")
-    has_step = hasattr(type(loss), "dual_step")
-    is_smooth = hasattr(type(loss), "gradient") and getattr(loss, "smoothing", 1.0) > 0.0
-    if solver == "lbfgs" and not is_smooth:
-        raise ValueError(
-            f"solver = 'lbfgs' needs a smooth loss, and {name!r} has kinks; use solver='sdca', or "
-            "smoothing > 0."
-        )
-    if solver == "sdca" and not has_step:
-        raise ValueError(
-            f"solver = 'sdca' needs a dual step, which {name!r} does not have; use solver='lbfgs'."
-        )
-    if solver != "auto":
-        return solver
-    # Smooth losses have dense duals: all classes are always in play.
-    return "lbfgs" if is_smooth else "sdca"
 
 
 def solve(
@@ -86,7 +43,9 @@ def solve(
     seed: int = 0,
     n_jobs: int | None = None,
     warm: Result | None = None,
-    report: Any = None,
+    callback: Any = None,
+    checkpoint: Any = None,
+    memory_limit: int | None = None,
 ) -> Result:
     r"""Train without an estimator: minimise the objective to a proven gap.
 
@@ -95,8 +54,10 @@ def solve(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        Never written; copied only if it is in Fortran order or has repeated CSR entries.
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64, or rows on disk
+        Never written; copied only if it is in Fortran order or has repeated CSR entries. Rows on
+        disk are what :meth:`topksvm.TopKLinearSVC.fit` takes: memory maps larger than
+        `memory_limit`, float16 and bfloat16 arrays, lists of ``.npy`` files, Arrow data sets.
     y : array of shape (n,)
         Labels from 0 to ``n_classes - 1``.
     loss : str
@@ -128,8 +89,13 @@ def solve(
     warm : Result, optional
         An earlier result to start from. Dual coordinate ascent needs one for the same rows and
         classes, L-BFGS one for the same features and classes; loss, `k` and `C` may be others.
-    report : callable, optional
-        Called after each full pass as ``report(passes, seconds, estimate of the relative gap)``.
+    callback : callable, optional
+        Called with a :class:`~topksvm.solvers.Progress` after each update of the solver. An
+        exception in it ends the run.
+    checkpoint : path, optional
+        A folder for the state of the run, from which a run of the same problem is resumed.
+    memory_limit : int, optional
+        Bytes that training may use.
 
     Returns
     -------
@@ -146,120 +112,25 @@ def solve(
     >>> result.weights.shape, result.certificate.relative_gap <= 1e-3
     ((3, 5), True)
     """
-    X = check_rows(X)
-    labels, m = check_labels(y, X.shape[0], n_classes)
-    weights = check_weights(C, X.shape[0])
+    rows = open_source(X) if is_streamed(X, memory_limit) else check_rows(X)
+    labels, m = check_labels(y, rows.shape[0], n_classes)
+    weights = check_weights(C, rows.shape[0])
     check_budget(tol, max_iter, max_time)
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size = {block_size}; it must be at least 1, or None to choose.")
-    return solve_checked(
-        X,
-        labels,
-        m,
-        weights,
-        loss,
-        k=k,
-        smoothing=smoothing,
-        solver=solver,
-        bias=bias,
+    limit = np.inf if max_time is None else float(max_time)
+    setup = Setup(
+        solver,
+        Stopping(tol, max_iter, limit),
+        SDCAOptions(block_size, active, seed=seed),
+        callback,
+    )
+    return train_on(
+        TrainingData(rows, labels, weights, m, bias),
+        loss_for(m, loss, k, smoothing),
+        setup,
         n_jobs=n_jobs,
         warm=warm,
-        report=report,
-        options=SDCAOptions(
-            tol,
-            max_iter,
-            np.inf if max_time is None else float(max_time),
-            block_size,
-            active,
-            seed=seed,
-        ),
-    )
-
-
-def solve_checked(
-    X: Any,
-    labels: NDArray[np.integer[Any]],
-    m: int,
-    C: Floats,
-    loss: str,
-    *,
-    k: int,
-    smoothing: float,
-    solver: str,
-    bias: float,
-    n_jobs: int | None,
-    warm: Result | None,
-    report: Any,
-    options: SDCAOptions,
-) -> Result:
-    """Solve as :func:`solve` does, for data that have been checked."""
-    parts = make_loss(loss, k, smoothing)
-    if not 1 <= k < m:
-        raise ValueError(f"k = {k} but there are {m} classes; k must be between 1 and {m - 1}.")
-    chosen = choose_solver(solver, loss, parts)
-
-    def work() -> Result:
-        problem = make_problem(X, labels, C, m, bias)
-        return run_solver(chosen, parts, problem, options, warm, report)
-
-    with fit_threads(n_jobs):
-        return stoppable(work)
-
-
-def run_solver(
-    solver: str,
-    loss: Any,
-    problem: Problem,
-    options: SDCAOptions,
-    warm: Result | None = None,
-    report: Any = None,
-) -> Result:
-    """Run ``"sdca"`` or ``"lbfgs"``."""
-    if solver == "sdca":
-        result = SDCA(loss, problem, options, start_duals(warm, loss, problem)).run(report)
-    else:
-        result = LBFGS(
-            loss,
-            problem,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            max_time=options.max_time,
-            weights=start_weights(warm, problem),
-        ).run(report)
-    result.C = problem.examples.C
-    return result
-
-
-def warn_unless_solved(
-    result: Result,
-    tol: float,
-    stacklevel: int = 3,
-    *,
-    what: str = "Not",
-    has_warm_start: bool = True,
-) -> None:
-    """Say how far from the optimum the result may be, what that means, and what to change."""
-    if result.status is Status.SOLVED:
-        return
-    certificate = result.certificate
-    advice = {
-        Status.MAX_ITER: "Raise max_iter, or lower C, or scale the features to a similar range.",
-        Status.MAX_TIME: "Raise max_time, or lower C, or scale the features to a similar range.",
-        Status.STALLED: (
-            f"Of that, {100 * certificate.relative_rounding:.3g} % is room for rounding errors in "
-            "float64. Use float64 input, a larger tol, a smaller C, or features and an intercept "
-            "scaling of a similar range."
-        ),
-        Status.INTERRUPTED: (
-            "The model is usable; fit again with warm_start=True to go on."
-            if has_warm_start
-            else "The model is usable; to go on, fit again."
-        ),
-    }[result.status]
-    warnings.warn(
-        f"{what} solved to tol = {tol:g}: {result.status.value}. The relative duality gap is "
-        f"{certificate.relative_gap:.3g}: the objective, {certificate.primal:.6g}, can be "
-        f"lowered by at most {100 * certificate.relative_gap:.3g} %. {advice}",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
+        checkpoint=checkpoint,
+        memory_limit=memory_limit,
     )

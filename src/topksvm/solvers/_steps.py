@@ -9,30 +9,45 @@ if it does not, which is rare, the step is taken again with all of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topksvm._numba import inlined_kernel, kernel
+from topksvm.data import Examples
 from topksvm.losses import dual_step, dual_value, value
 from topksvm.projections import (
+    Workspace,
     gather_guess,
     make_workspace,
     positions_above,
     put_largest_first,
     round_below,
 )
+from topksvm.solvers._duals import Duals
 
 GROUP = 16
 """Examples whose scores are brought together at once: a cache line of float32."""
 
 
 class Candidates(NamedTuple):
-    """The classes with the largest scores of each example, found by the last full pass."""
+    """What the active passes know of each example.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n, wanted)
+        The classes with the largest scores, found by the last full pass.
+    idle : ndarray of shape (n,)
+        Whether its last step changed nothing, so that active passes leave it out.
+    visit_rate, visit_credit : ndarray of shape (n,)
+        How often to visit it, relative to the others, and the part of a visit that is due to it.
+    """
 
     classes: NDArray[np.int32]
     idle: NDArray[np.bool_]
+    visit_rate: NDArray[np.float64]
+    visit_credit: NDArray[np.float64]
 
 
 class Changes(NamedTuple):
@@ -46,7 +61,7 @@ class Changes(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory that the steps write on."""
+    """Memory that the steps of one thread write on."""
 
     group: NDArray[np.floating]
     chosen: NDArray[np.int32]
@@ -54,11 +69,47 @@ class Scratch(NamedTuple):
     is_chosen: NDArray[np.bool_]
     row: NDArray[np.floating]
     old: NDArray[np.float64]
-    positions: NDArray[np.int64]
-    values: NDArray[np.float64]
-    lanes: NDArray[np.floating]
-    c: NDArray[np.float64]
-    ranked: NDArray[np.float64]
+    work: Workspace
+
+
+class State(NamedTuple):
+    """All that a pass reads and writes.
+
+    Attributes
+    ----------
+    rows, examples : Rows, Examples
+        The rows of X that are at hand, and what belongs to them.
+    weights : ndarray
+        In the layout of the rows.
+    duals : Duals
+        The dual variables of the examples.
+    candidates : Candidates
+        What active passes need to know of the examples.
+    changes : Changes
+        The changes of a block of steps, of which the weights do not know yet.
+    scratch : Scratch
+        Memory of this thread.
+    x : ndarray of shape (d,)
+        The row at hand, in the precision of the weights.
+    scores : ndarray
+        Room for the scores of a block.
+    partial : ndarray of shape (threads, m)
+        Room for the scores that each thread has computed for a step.
+    sums : ndarray of shape (2,)
+        The gain of the dual and the losses met, which grow with each step.
+    """
+
+    rows: Any
+    examples: Examples
+    weights: NDArray[np.floating]
+    duals: Duals
+    candidates: Candidates
+    changes: Changes
+    scratch: Scratch
+    x: NDArray[np.floating]
+    scores: NDArray[np.floating]
+    partial: NDArray[np.floating]
+    sums: NDArray[np.float64]
 
 
 def make_scratch(m: int, dtype: np.dtype) -> Scratch:
@@ -70,15 +121,15 @@ def make_scratch(m: int, dtype: np.dtype) -> Scratch:
         np.zeros(m, np.bool_),
         np.empty(m + 1, dtype),
         np.empty(m),
-        np.empty(m + 1, np.int64),
-        np.empty(m + 1),
-        *make_workspace(m + 1, dtype),
+        make_workspace(m + 1, dtype),
     )
 
 
 def make_candidates(n: int, wanted: int) -> Candidates:
     """Return room for `wanted` candidates for each of `n` examples; 0: all classes are in play."""
-    return Candidates(np.zeros((n, wanted), np.int32), np.zeros(n, np.bool_))
+    return Candidates(
+        np.zeros((n, wanted), np.int32), np.zeros(n, np.bool_), np.ones(n), np.zeros(n)
+    )
 
 
 def make_changes(block: int, m: int, dtype: np.dtype) -> Changes:
@@ -93,28 +144,30 @@ def make_changes(block: int, m: int, dtype: np.dtype) -> Changes:
 
 
 @inlined_kernel
-def find_floor(i, scores, wanted, duals, scratch):
+def find_floor(state, i, scores, wanted):
     """Return a number that at least `wanted` scores exceed, and with luck the whole new support."""
+    duals, work = state.duals, state.scratch.work
     start, count = duals.start[i], duals.count[i]
     if count >= wanted:
         # The last step brought the support to one level; it cannot have moved far since.
         low = scores[duals.classes[start]]
         for j in range(1, count):
             low = min(low, scores[duals.classes[start + j]])
-        return round_below(low, scratch.lanes)
-    n = gather_guess(scores, wanted, scratch.lanes, scratch.c)
-    put_largest_first(scratch.c, n, wanted, scratch.ranked)
-    return round_below(scratch.c[wanted - 1], scratch.lanes)
+        return round_below(low, work.lanes)
+    n = gather_guess(scores, wanted, work.lanes, work.entries)
+    put_largest_first(work.entries, n, wanted, work.ranked)
+    return round_below(work.entries[wanted - 1], work.lanes)
 
 
 @inlined_kernel
-def note_candidates(i, n, scores, candidates, scratch):
+def note_candidates(state, i, n, scores):
     """Keep the classes with the largest scores among the `n` found for the active passes."""
+    candidates, work = state.candidates, state.scratch.work
     wanted = candidates.classes.shape[1]
-    positions, c = scratch.positions, scratch.c
+    positions, c = work.positions, work.entries
     for j in range(n):
         c[j] = scores[positions[j]]
-    put_largest_first(c, n, wanted, scratch.ranked)
+    put_largest_first(c, n, wanted, work.ranked)
     least, kept = c[wanted - 1], 0
     for j in range(n):
         if kept < wanted and scores[positions[j]] >= least:
@@ -124,8 +177,9 @@ def note_candidates(i, n, scores, candidates, scratch):
 
 
 @inlined_kernel
-def choose_support(i, duals, scratch):
+def choose_support(state, i):
     """Start the list of classes in play of example `i` with its support; return how many."""
+    duals, scratch = state.duals, state.scratch
     start, count = duals.start[i], duals.count[i]
     for j in range(count):
         scratch.chosen[j] = duals.classes[start + j]
@@ -135,61 +189,67 @@ def choose_support(i, duals, scratch):
 
 
 @inlined_kernel
-def forget_support(count, scratch):
+def forget_support(state, count):
     """Undo the marks of `choose_support`."""
+    scratch = state.scratch
     for j in range(count):
         scratch.is_chosen[scratch.chosen[j]] = False
 
 
 @inlined_kernel
-def choose_in_play(i, duals, candidates, scratch):
+def choose_in_play(state, i):
     """List the classes in play of example `i`, its support first; return how many."""
-    count = choose_support(i, duals, scratch)
+    scratch = state.scratch
+    count = choose_support(state, i)
     n = count
+    candidates = state.candidates
     for j in range(candidates.classes.shape[1]):
         k = candidates.classes[i, j]
         scratch.chosen[n] = k
         scratch.old[n] = 0.0
         n += not scratch.is_chosen[k]
-    forget_support(count, scratch)
+    forget_support(state, count)
     return n
 
 
 @inlined_kernel
-def choose_above(i, n_above, duals, scratch):
+def choose_above(state, i, n_above):
     """List the support of example `i` and the `n_above` classes found; return how many."""
-    count = choose_support(i, duals, scratch)
+    scratch = state.scratch
+    count = choose_support(state, i)
     n = count
     for j in range(n_above):
-        k = scratch.positions[j]
+        k = scratch.work.positions[j]
         scratch.chosen[n] = k
         scratch.old[n] = 0.0
         n += not scratch.is_chosen[k]
-    forget_support(count, scratch)
+    forget_support(state, count)
     return n
 
 
 @inlined_kernel
-def choose_all(i, m, label, duals, scratch):
+def choose_all(state, i, m, label):
     """List all wrong classes of example `i`, its support first; return how many."""
-    count = choose_support(i, duals, scratch)
+    scratch = state.scratch
+    count = choose_support(state, i)
     n = count
     for k in range(m):
         if k != label and not scratch.is_chosen[k]:
             scratch.chosen[n] = k
             scratch.old[n] = 0.0
             n += 1
-    forget_support(count, scratch)
+    forget_support(state, count)
     return n
 
 
 @inlined_kernel
-def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end, scratch):
+def full_step(loss, state, i, owner, scores, end):
     """Step on all classes from their `scores`, of which that of the true class is overwritten.
 
     Return the gain of the dual, the loss before the step, and where the changes end.
     """
-    row, m, label = scratch.row, scores.size, examples.labels[i]
+    duals, candidates, scratch = state.duals, state.candidates, state.scratch
+    row, m, label = scratch.row, scores.size, state.examples.labels[i]
     base = np.float64(scores[label])
     scores[label] = -np.inf
     # The losses with candidates are hinges: without a score in the margin they are zero. Without a
@@ -197,22 +257,20 @@ def full_step(loss, i, owner, scores, examples, duals, candidates, changes, end,
     if duals.count[i] == 0 and candidates.classes.shape[1] > 0 and are_below(scores, base - 1.0):
         candidates.idle[i] = True
         return 0.0, 0.0, end
-    n, others = find_in_play(i, scores, duals, candidates, scratch)
+    n, others = find_in_play(state, i, scores)
     if 2 * n >= m or n == 0:
-        n, others = choose_all(i, m, label, duals, scratch), 0
+        n, others = choose_all(state, i, m, label), 0
     while True:
         for j in range(n):
             row[j] = scores[scratch.chosen[j]]
-        loss_value = value(loss, row[:n], base, scratch.lanes, scratch.c, scratch.ranked)
+        loss_value = value(loss, row[:n], base, scratch.work)
         if loss_value == 0.0 and duals.count[i] == 0:
             candidates.idle[i] = True
             return 0.0, 0.0, end
-        gain, new_end = take_step(
-            loss, i, owner, row[: n + others], n, base, examples, duals, changes, end, scratch
-        )
+        gain, new_end = take_step(loss, state, i, owner, row[: n + others], n, base, end)
         if new_end >= 0:
             return gain, loss_value, new_end
-        n, others = choose_all(i, m, label, duals, scratch), 0
+        n, others = choose_all(state, i, m, label), 0
 
 
 @kernel
@@ -225,44 +283,44 @@ def are_below(scores, bound):
 
 
 @inlined_kernel
-def find_in_play(i, scores, duals, candidates, scratch):
+def find_in_play(state, i, scores):
     """List the classes in play of example `i` anew from its scores; return how many, and 1.
 
     The 1 is the entry after them, ``scratch.row[n]``, which bounds the scores of all others. If
     no candidates are wanted, or there are NaNs, both are 0.
     """
-    wanted = candidates.classes.shape[1]
+    wanted = state.candidates.classes.shape[1]
     if wanted == 0:
         return 0, 0
-    floor = find_floor(i, scores, wanted, duals, scratch)
-    n = positions_above(scores, floor, scratch.positions)
+    floor = find_floor(state, i, scores, wanted)
+    n = positions_above(scores, floor, state.scratch.work.positions)
     if n < wanted:
         return 0, 0
-    note_candidates(i, n, scores, candidates, scratch)
-    n = choose_above(i, n, duals, scratch)
-    scratch.row[n] = floor
+    note_candidates(state, i, n, scores)
+    n = choose_above(state, i, n)
+    state.scratch.row[n] = floor
     return n, 1
 
 
 @inlined_kernel
-def take_step(loss, i, owner, row, n, base, examples, duals, changes, end, scratch):
+def take_step(loss, state, i, owner, row, n, base, end):
     """Replace the duals of example `i` by the best ones; return the gain and where changes end.
 
     `row` holds the scores of the `n` classes in ``scratch.chosen``, and perhaps one more that
     stands for the others: if its variable is not zero, nothing is done and the end is -1.
-    The changes of ``a_i`` are appended to `changes`, the new duals to the log.
+    The changes of ``a_i`` are appended to those of the state, the new duals to the log.
     """
+    examples, duals, changes = state.examples, state.duals, state.changes
+    scratch, work = state.scratch, state.scratch.work
     C, norm = examples.C[i], examples.norms[i]
     old, count = scratch.old, duals.count[i]
-    positions, values = scratch.positions, scratch.values
+    positions, values = work.positions, work.values
     own = 0.0
     for j in range(count):
         row[j] += norm * old[j]
         own += old[j]
     base -= norm * own
-    kept = dual_step(
-        loss, row, base, norm, C, positions, values, scratch.lanes, scratch.c, scratch.ranked
-    )
+    kept = dual_step(loss, row, base, norm, C, work)
     if kept > 0 and positions[kept - 1] == n:
         return 0.0, -1
     gain = dual_value(loss, values, kept, C) - dual_value(loss, old, count, C)

@@ -1,0 +1,86 @@
+"""Checkpoints of a run: when to write them, and what of the run they hold besides its solver."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from topksvm._clock import Clock
+from topksvm.solvers._checkpoint import CheckpointError, CheckpointFolder, Snapshot, checked_numbers
+from topksvm.solvers._result import Check
+
+CHECKPOINT_SECONDS = 60.0
+"""Time between two checkpoints: what may be lost, against a write of all duals."""
+
+
+class Resumable(Protocol):
+    """A solver whose state can be written down."""
+
+    clock: Clock
+
+    def snapshot(self) -> Snapshot:
+        """Return what is needed to resume."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Resume; complain about a snapshot that cannot be of this problem."""
+
+
+class Checkpoints:
+    """Writes the state of a run to a folder now and then.
+
+    Parameters
+    ----------
+    folder : CheckpointFolder
+        Open, for this problem.
+    """
+
+    def __init__(self, folder: CheckpointFolder) -> None:
+        self.folder = folder
+        self.last = time.monotonic()
+
+    def restore(self, solver: Resumable) -> list[Check]:
+        """Restore the solver from the last checkpoint, if there is one; return the history."""
+        snapshot = self.folder.load()
+        if snapshot is None:
+            return []
+        elapsed = checked_numbers(snapshot, {"elapsed": "finite"})["elapsed"]
+        seconds = snapshot.facts.get("seconds")
+        names: Any = seconds if isinstance(seconds, dict) else {}
+        seconds = checked_numbers(Snapshot(names, {}), dict.fromkeys(names, "finite"))
+        history = _restored_history(snapshot.facts.get("history"))
+        solver.restore(snapshot)
+        solver.clock.set(elapsed)
+        solver.clock.seconds.update(seconds)
+        return history
+
+    def save_if_due(self, solver: Resumable, history: list[Check], is_stopping: bool) -> None:
+        """Write a checkpoint if the last one is old, or if the run is about to stop."""
+        if not is_stopping and time.monotonic() - self.last < CHECKPOINT_SECONDS:
+            return
+        snapshot = solver.snapshot()
+        run = {
+            "elapsed": solver.clock.elapsed,
+            "seconds": dict(solver.clock.seconds),
+            "history": [asdict(check) for check in history],
+        }
+        self.folder.save(Snapshot({**snapshot.facts, **run}, snapshot.arrays))
+        self.last = time.monotonic()
+
+
+def _restored_history(checks: Any) -> list[Check]:
+    try:
+        return [
+            Check(
+                int(check["epoch"]),
+                float(check["seconds"]),
+                float(check["primal"]),
+                float(check["dual"]),
+                float(check["gap"]),
+            )
+            for check in checks
+        ]
+    except (TypeError, ValueError, KeyError, OverflowError):
+        raise CheckpointError(
+            "The checkpoint is damaged: history. Delete it to start anew."
+        ) from None
