@@ -11,8 +11,8 @@ from benchmarks.timing import threads as limited_to, time_products, timed
 from topksvm import solve
 from topksvm._numba import kernel
 from topksvm.losses import LOSSES, dual_step
+from topksvm.projections import make_workspace
 from topksvm.solvers import Result
-from topksvm.solvers._steps import make_scratch
 
 LOSS = "topk_hinge_alpha"
 
@@ -42,7 +42,7 @@ def measure_passes(
     m = int(y.max()) + 1
 
     def fit(start: Result | None) -> tuple[Result, int]:
-        full: list[Any] = []  # A report follows each full pass.
+        updates = set()  # Each is a full pass, and active ones.
         result = solve(
             X,
             y,
@@ -53,9 +53,9 @@ def measure_passes(
             max_iter=PASSES,
             n_jobs=threads,
             warm=start,
-            report=lambda *line: full.append(line),
+            callback=lambda progress: updates.add(progress.passes),
         )
-        return result, len(full)
+        return result, len(updates - {0})
 
     start, _ = fit(None)
     best = np.full(3, np.inf)
@@ -71,21 +71,10 @@ def measure_passes(
 
 
 @kernel
-def step_rows(loss, rows, C, scratch):
+def step_rows(loss, rows, C, work):
     """Take the dual step of every row of scores."""
     for i in range(rows.shape[0]):
-        dual_step(
-            loss,
-            rows[i],
-            1.0,
-            1.0,
-            C,
-            scratch.positions,
-            scratch.values,
-            scratch.lanes,
-            scratch.c,
-            scratch.ranked,
-        )
+        dual_step(loss, rows[i], 1.0, 1.0, C, work)
 
 
 def measure_dual_step(
@@ -93,10 +82,10 @@ def measure_dual_step(
 ) -> dict[str, float]:
     """Return the seconds of a dual step on float32 scores of `m` classes, and of sorting them."""
     rows = np.random.default_rng(0).standard_normal((500, m - 1), dtype=np.float32)
-    scratch, loss = make_scratch(m, rows.dtype), LOSSES[LOSS](k)
+    work, loss = make_workspace(m, rows.dtype), LOSSES[LOSS](k)
 
     def step() -> None:
-        step_rows(loss, rows, C, scratch)
+        step_rows(loss, rows, C, work)
 
     step()  # Compiles.
     best = np.min([[timed(step)[0], timed(lambda: np.sort(rows))[0]] for _ in range(turns)], axis=0)

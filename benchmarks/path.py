@@ -26,7 +26,7 @@ from benchmarks.passes import LOSS, compile_kernels
 from benchmarks.timing import print_progress, threads, timed
 from topksvm import path, solve
 from topksvm.data import make_problem
-from topksvm.solvers import Result, SDCAOptions, Walk, loss_for, trace_together
+from topksvm.solvers import PathTask, Result, Setup, Stopping, loss_for, solve_paths
 
 Row = dict[str, Any]
 
@@ -103,8 +103,9 @@ def time_together(
 
     def together(ks: Sequence[int], Cs: Any) -> list[Result]:
         problem = make_problem(rows(), y, np.ones(len(y)), int(y.max()) + 1)
-        walks = [Walk(loss_for(problem, LOSS, k, 0.0), np.asarray(Cs).tolist()) for k in ks]
-        return [result for _, _, result in trace_together(problem, walks, SDCAOptions(**OPTIONS))]
+        tasks = [PathTask(loss_for(problem.m, LOSS, k, 0.0), np.asarray(Cs).tolist()) for k in ks]
+        setup = Setup(stopping=Stopping(**OPTIONS))
+        return [result for _, _, result in solve_paths(problem, tasks, setup)]
 
     def one_by_one(ks: Sequence[int], Cs: Any) -> list[Result]:
         return [result for k in ks for result in together([k], Cs)]

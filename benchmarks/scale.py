@@ -18,7 +18,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import CHUNK, make_mixture
 from benchmarks.memory import peak_megabytes
@@ -26,9 +25,7 @@ from benchmarks.options import InputError, positive
 from benchmarks.passes import LOSS, PASSES, UNREACHABLE, measure_passes
 from benchmarks.timing import print_progress, threads as limited_to, time_products, timed
 from topksvm import solve
-from topksvm.data import open_source
-from topksvm.losses import LOSSES
-from topksvm.solvers import Result, SDCAOptions, StreamedSDCA, make_streamed_problem
+from topksvm.solvers import Progress, Result
 
 Shape = tuple[int, int, int]
 Row = dict[str, Any]
@@ -39,9 +36,6 @@ SHAPES = {"places205": (2_448_873, 4096, 205), "imagenet2012": (1_281_167, 4096,
 
 GROUP = 5
 """Classes with a common centre."""
-
-WINDOW_BYTES = 1 << 29
-"""Rows that are in memory at once when they are read from disk."""
 
 _GIB = 1 << 30
 _LEAST_FREE = 2 * _GIB
@@ -133,8 +127,9 @@ def run_shape(options: argparse.Namespace) -> Row:
     return in_own_process(run_to_gap, path, y, "disk", options.tol, options, _report)
 
 
-def _report(passes: int, seconds: float, gap: float) -> None:
-    print_progress(f"scale: pass {passes}, {seconds:.0f} s, relative gap about {gap:.2e}")
+def _report(now: Progress) -> None:
+    gap = f"relative gap about {now.relative_gap:.2e}"
+    print_progress(f"scale: pass {now.passes}, {now.seconds:.0f} s, {gap}")
 
 
 def parse_shape(text: str) -> Shape:
@@ -191,25 +186,19 @@ def growth(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def run_to_gap(
-    path: Path, y: Any, where: str, tol: float, options: argparse.Namespace, report: Any = None
+    path: Path, y: Any, where: str, tol: float, options: argparse.Namespace, callback: Any = None
 ) -> Row:
     """Train on a ``.npy`` file, with all rows in memory or read from disk in windows."""
     X, m = np.load(path, mmap_mode="r"), int(y.max()) + 1
 
-    def fit(X: Any, y: Any, report: Any = None, **limits: Any) -> Result:
-        weights = np.full(len(y), options.C)
-        if where == "memory":
-            wide = np.asarray(X, np.float32)
-            return solve(wide, y, LOSS, weights, k=K, n_classes=m, report=report, **limits)
-        rows = WINDOW_BYTES // (4 * X.shape[1])
-        problem = make_streamed_problem(open_source(X), y, weights, m, 0.0, rows)
-        with threadpool_limits(1, user_api="blas"):  # As every fit has it.
-            return StreamedSDCA(LOSSES[LOSS](K), problem, SDCAOptions(**limits)).run(report)
+    def fit(X: Any, y: Any, **more: Any) -> Result:
+        rows = np.asarray(X, np.float32) if where == "memory" else X  # float16 is read in windows.
+        return solve(rows, y, LOSS, options.C, k=K, n_classes=m, n_jobs=options.threads, **more)
 
     with limited_to(options.threads):
         fit(np.array(X[:CHUNK]), y[:CHUNK], tol=UNREACHABLE, max_iter=PASSES)  # Compiles.
         limits = {"tol": tol, "max_iter": 1000, "max_time": options.max_time}
-        seconds, result = timed(lambda: fit(X, y, report, **limits))
+        seconds, result = timed(lambda: fit(X, y, callback=callback, **limits))
         peak = peak_megabytes()
         products = time_products(X, m)
     names = ("full", "active", "extrapolation")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from benchmarks.datasets import make_mixture, silhouettes_or_mixture
 from benchmarks.objectives import Objective
 from benchmarks.options import add_silhouettes
 from benchmarks.passes import LOSS, measure_dual_step, measure_passes
-from benchmarks.sequential import PrintedSDCA, SequentialSDCA, solve_sequentially
+from benchmarks.sequential import ONE_BY_ONE, solve_as_printed
 from benchmarks.timing import print_progress, threads, timed
 from topksvm import solve
 from topksvm.solvers import Certificate, Result
@@ -80,18 +81,17 @@ def time_to_gap(
     for k in ks:
         print_progress(f"solver: time to a gap, k = {k}")
 
-        def ours(X: Any, tol: float = tol, k: int = k) -> Result:
-            return solve(X, y, LOSS, C, k=k, tol=tol, n_jobs=1)
-
-        def sequential(kind: type[SequentialSDCA], tol: float = tol, k: int = k) -> Result:
-            return solve_sequentially(kind, wide, y, C, k, tol)
-
-        yield _row("topksvm float32", k, lambda: ours(X))
-        yield _row("topksvm float64", k, lambda: ours(wide))
-        yield _row("sequential SDCA float64", k, lambda: sequential(PrintedSDCA))
-        yield _row("  with sparse updates", k, lambda: sequential(SequentialSDCA))
+        how: Row = {"k": k, "n_jobs": 1}
+        fits = {
+            "topksvm float32": partial(solve, X, y, LOSS, C, tol=tol, **how),
+            "topksvm float64": partial(solve, wide, y, LOSS, C, tol=tol, **how),
+            "sequential SDCA float64": partial(solve_as_printed, wide, y, C, k, tol),
+            "  with sparse updates": partial(solve, wide, y, LOSS, C, tol=tol, **how, **ONE_BY_ONE),
+        }
+        yield from (_row(method, k, fit) for method, fit in fits.items())
         if k == 1:
-            yield from _liblinear(wide, y, C, ours(wide, 1e-5).certificate.dual, tol)
+            dual = solve(wide, y, LOSS, C, tol=1e-5, **how).certificate.dual
+            yield from _liblinear(wide, y, C, dual, tol)
 
 
 def _row(method: str, k: int, fit: Callable[[], Result]) -> Row:

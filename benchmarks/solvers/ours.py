@@ -78,9 +78,11 @@ class Sequential(Solver):
 
     def fit(self, X: Any, y: Any, setting: float) -> Any:
         """Stop at a proven relative gap."""
-        from benchmarks.sequential import SequentialSDCA, solve_sequentially
+        from benchmarks.sequential import ONE_BY_ONE
+        from topksvm import solve
 
-        return solve_sequentially(SequentialSDCA, X, y, self.C, self.objective.k, setting)
+        how: dict[str, Any] = {"k": self.objective.k, "max_iter": 100_000, "n_jobs": self.threads}
+        return solve(X, y, C=self.C, tol=setting, **how, **ONE_BY_ONE)
 
     def weights_of(self, model: Any) -> Fit:
         """Return weights and the proven bound."""

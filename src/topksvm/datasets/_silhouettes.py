@@ -117,7 +117,6 @@ def _download(file: Path) -> None:
     """Download to `file`, which appears only when all of it is there and is as expected."""
     try:
         import pooch  # type: ignore[import, unused-ignore]
-        import tqdm  # type: ignore[import, unused-ignore]  # noqa: F401 -- Pooch shows progress by it.
     except ImportError as error:
         raise ImportError(
             f"{FILE} is not there, and to download it needs pooch: pip install "
