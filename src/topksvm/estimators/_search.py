@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -111,13 +112,25 @@ class Search:
     progress: Progress
 
     def extend(self, paths: list[FoldPath], Cs: Sequence[float]) -> None:
-        """Solve for `Cs` on all paths, several groups of them at a time."""
+        """Solve for `Cs` on all paths, several groups of them at a time.
+
+        An error in one group ends the others at their next solution.
+        """
+        has_failed = Event()
 
         def extend(group: list[FoldPath]) -> None:
-            with thread_limit(1):
-                for path, C, result in self._solutions(group, sorted(Cs)):
-                    path.add(C, result, self.judge)
-                    self.progress.step()
+            if has_failed.is_set():
+                return
+            try:
+                with thread_limit(1):
+                    for path, C, result in self._solutions(group, sorted(Cs)):
+                        path.add(C, result, self.judge)
+                        self.progress.step()
+                        if has_failed.is_set():
+                            return
+            except BaseException:
+                has_failed.set()
+                raise
 
         groups = self._divide(paths)
         run_fit(lambda: map_tasks(extend, groups, self.n_jobs), self.n_jobs)

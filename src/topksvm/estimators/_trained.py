@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,18 @@ class TopKClassifier(ScoringClassifier):
         self.history_ = [check.as_dict() for check in result.history]
         self.n_iter_ = result.n_iter
         self.status_ = result.status.name.lower()
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was, with its former model if it had one, where its fit fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def seed_of(random_state: Any) -> int:

@@ -4,6 +4,7 @@
 methods of :class:`Solver`; :class:`Run` does the rest.
 """
 
+from topksvm._clock import Clock
 from topksvm.solvers._certificate import (
     SCALES as SCALES,
     Certificate,
@@ -28,6 +29,7 @@ from topksvm.solvers._extrapolation import (
     next_limit as next_limit,
 )
 from topksvm.solvers._kernel_sdca import BLOCK as BLOCK
+from topksvm.solvers._lbfgs import Objective
 from topksvm.solvers._path import (
     Path,
     check_grid as check_grid,
@@ -66,7 +68,9 @@ from topksvm.solvers._train import (
 __all__ = [
     "Certificate",
     "Check",
+    "Clock",
     "Estimate",
+    "Objective",
     "Path",
     "Progress",
     "Result",

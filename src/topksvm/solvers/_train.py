@@ -91,7 +91,7 @@ class TrainingData:
     @property
     def is_source(self) -> bool:
         """Whether the rows are read from a source."""
-        return callable(getattr(self.rows, "pieces", None))
+        return isinstance(self.rows, RowSource)
 
     def make_problem(self, loss: Any, memory_limit: int | None = None) -> Problem:
         """Return the problem; complain if the limit on memory leaves too little for windows."""
