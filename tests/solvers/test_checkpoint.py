@@ -24,7 +24,7 @@ from topksvm.solvers._checkpoint import (
     PREVIOUS,
     CheckpointError,
     CheckpointFolder,
-    State,
+    Snapshot,
     checked_arrays,
     checked_numbers,
 )
@@ -34,7 +34,7 @@ IDENTITY = {"data": 1}
 
 
 def state(n):
-    return State({"n": n}, {"a": np.arange(5.0), "b": np.full((3, 2), n, np.int32)})
+    return Snapshot({"n": n}, {"a": np.arange(5.0), "b": np.full((3, 2), n, np.int32)})
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def small_disk(tmp_path):
 
 def test_a_disk_that_is_really_full(small_disk):
     """And that there is room again on, later."""
-    large = State({"n": 3}, {"a": np.zeros(1 << 14)})
+    large = Snapshot({"n": 3}, {"a": np.zeros(1 << 14)})
     with CheckpointFolder(small_disk, IDENTITY) as place:
         place.save(state(1))
         place.save(state(2))
@@ -476,9 +476,9 @@ def test_arrays_that_are_not(change, message):
 )
 def test_numbers(kind, good, bad):
     for value in good:
-        assert checked_numbers(State({"x": value, "y": 1}, {}), {"x": kind}) == {"x": value}
+        assert checked_numbers(Snapshot({"x": value, "y": 1}, {}), {"x": kind}) == {"x": value}
     for value in bad:
         with pytest.raises(CheckpointError, match=r"its x is .*, not a .*start anew"):
-            checked_numbers(State({"x": value}, {}), {"x": kind})
+            checked_numbers(Snapshot({"x": value}, {}), {"x": kind})
     with pytest.raises(CheckpointError, match="it has no x"):
-        checked_numbers(State({}, {}), {"x": kind})
+        checked_numbers(Snapshot({}, {}), {"x": kind})
