@@ -21,6 +21,7 @@ LAYERS = {
     "_kernel_cache": -1,
     "_matplotlib": 0,
     "_numba": 0,
+    "_progress": 0,
     "_scores_and_labels": 0,
     "_threads": 0,
     "_team": 1,

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from topksvm._interrupts import stoppable
-from topksvm._threads import map_tasks, one_blas_thread, resolve_threads
+from topksvm._threads import map_tasks, resolve_threads
 from topksvm.data import make_problem
 from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._parameters import constraints, documented
@@ -30,10 +28,10 @@ from topksvm.estimators._search import (
     choose,
     tabulate,
 )
-from topksvm.estimators._trained import TopKClassifier
+from topksvm.estimators._trained import TopKClassifier, seed_of
 from topksvm.losses import LOSSES
 from topksvm.metrics import topk_accuracy
-from topksvm.solvers import Result, check_grid, choose_solver, make_loss
+from topksvm.solvers import Result, check_grid, choose_solver, make_loss, run_fit
 
 Array = NDArray[Any]
 
@@ -206,7 +204,7 @@ class TopKLinearSVCCV(TopKClassifier):
         """
         self._validate_params()
         grid = check_grid(self.Cs)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
         # The validation of X, y and weights is that of the model.
         model = self._model(1, str(self.losses[0]), 1.0, seed)
         X, y = model._validate_examples(X, y)
@@ -305,7 +303,8 @@ class TopKLinearSVCCV(TopKClassifier):
         self, paths: list[FoldPath], Cs: list[float], ks: list[int], X: Any, y: Array
     ) -> list[float]:
         """Solve on the grid, and on what is added to it; return the whole grid."""
-        progress = Progress("fits", len(paths) * len(Cs), is_on=bool(self.verbose))
+        total = len(paths) * len(Cs)
+        progress = Progress("fits", total, is_on=bool(self.verbose), callback=self.callback)
         judge = self._judge(X, y, ks)
         search = Search(self._setup(), resolve_threads(self.n_jobs), judge, progress)
         more = list(Cs)
@@ -382,8 +381,7 @@ class TopKLinearSVCCV(TopKClassifier):
             loss, k, C = key
             return self._model(k, loss, C, seed).fit(X, y, sample_weight)
 
-        with one_blas_thread():
-            fitted = stoppable(lambda: map_tasks(fit, keys, n_jobs))
+        fitted = run_fit(lambda: map_tasks(fit, keys, n_jobs), n_jobs)
         if hasattr(self, "feature_names_in_"):  # They were trained on an array without names.
             for model in fitted:
                 model.feature_names_in_ = self.feature_names_in_

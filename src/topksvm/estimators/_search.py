@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._interrupts import stoppable
-from topksvm._threads import map_tasks, one_blas_thread, thread_limit
+from topksvm._threads import map_tasks, thread_limit
 from topksvm.data import Problem
 from topksvm.estimators._progress import Progress
 from topksvm.solvers import (
@@ -27,6 +26,7 @@ from topksvm.solvers import (
     Status,
     choose_solver,
     have_common_work,
+    run_fit,
     solve_path,
     solve_paths,
 )
@@ -120,8 +120,7 @@ class Search:
                     self.progress.step()
 
         groups = self._divide(paths)
-        with one_blas_thread():
-            stoppable(lambda: map_tasks(extend, groups, self.n_jobs))
+        run_fit(lambda: map_tasks(extend, groups, self.n_jobs), self.n_jobs)
 
     def _divide(self, paths: list[FoldPath]) -> list[list[FoldPath]]:
         """Return groups of paths: those of a fold with common work, if need be in parts, or one."""

@@ -101,11 +101,10 @@ class TopKClassifier(ScoringClassifier):
     def _setup(self) -> Setup:
         """Return what the parameters say about how to solve."""
         limit = np.inf if self.max_time is None else float(self.max_time)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return Setup(
             self.solver,
             Stopping(self.tol, self.max_iter, limit),
-            SDCAOptions(seed=seed),
+            SDCAOptions(seed=seed_of(self.random_state)),
             self._callback(),
         )
 
@@ -125,6 +124,13 @@ class TopKClassifier(ScoringClassifier):
         self.history_ = [check.as_dict() for check in result.history]
         self.n_iter_ = result.n_iter
         self.status_ = result.status.name.lower()
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed; without a random state a fresh one, which leaves that of NumPy as it is."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def print_progress(progress: Progress) -> None:

@@ -57,6 +57,7 @@ from topksvm.solvers._together import (
 from topksvm.solvers._train import (
     Setup as Setup,
     TrainingData as TrainingData,
+    run_fit as run_fit,
     train as train,
     train_on as train_on,
     warn_unless_solved as warn_unless_solved,
