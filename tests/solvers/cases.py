@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from solvers.objective import HINGES, Objective
 from topksvm import solve
-from topksvm.data._problem import make_problem
-from topksvm.solvers._sdca import SDCA, SDCAOptions
-from topksvm.solvers._solve import make_loss
+from topksvm.data import make_problem
+from topksvm.solvers import SDCA, SDCAOptions, make_loss
 
 SMOOTHING = 0.5
 TOLERANCE = {np.float64: 1e-6, np.float32: 1e-3}

@@ -33,11 +33,7 @@ class TopKClassifier(ScoringClassifier):
     callback: Any
 
     def _validate_examples(self, X: Any, y: Any, accept_sparse: Any = "csr") -> tuple[Any, Array]:
-        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(
-                f"dtype = {self.dtype!r} is not supported; it must be float32, float64, or None "
-                "for that of X."
-            )
+        check_dtype(self.dtype)
         X, y = validate_data(
             self,
             X,
@@ -125,6 +121,15 @@ class TopKClassifier(ScoringClassifier):
         self.history_ = [check.as_dict() for check in result.history]
         self.n_iter_ = result.n_iter
         self.status_ = result.status.name.lower()
+
+
+def check_dtype(dtype: Any) -> None:
+    """Complain unless it is a precision to compute in, or None."""
+    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(
+            f"dtype = {dtype!r} is not supported; it must be float32, float64, or None for that of "
+            "X."
+        )
 
 
 def print_progress(progress: Progress) -> None:
