@@ -9,7 +9,8 @@ import numpy as np
 
 from topksvm.data import make_problem
 from topksvm.distributed._cocoa import CoCoA
-from topksvm.distributed._model import RoundResult, bytes_of_round, make_model, start_model
+from topksvm.distributed._estimates import bytes_of_round
+from topksvm.distributed._model import RoundResult, make_model, start_model
 from topksvm.distributed._shard import Evaluation, Shard, tree_sum
 from topksvm.solvers import SCALES, Run, Stopping, make_loss
 
@@ -43,8 +44,9 @@ class LocalShards:
         model = make_model(tree_sum(parts, add), self.problem.m, self.problem.dtype)
         for shard in self.shards:
             shard.extrapolate(model.share)
-        size, dtype = model.weights.size, model.weights.dtype
-        result = self._evaluate(model, SCALES, bytes_of_round(size, dtype, self.n_shards, order))
+        sizes = model.weights.size, model.weights.dtype, self.n_shards
+        n_bytes = bytes_of_round(*sizes, extrapolates=order.reach > 0.0)
+        result = self._evaluate(model, SCALES, n_bytes)
         self.before = self.model, self.certified
         self.model = self.certified = model
         return result

@@ -47,7 +47,7 @@ def map_rows(model: TopKLinearSVC, X: Any, method: str, item: Any = None, **opti
         options=options,
         dtype=like.dtype,
         meta=like[:0],
-        token=f"topksvm-{method}",
+        token="topksvm-predict",
         **columns,
     )
 
