@@ -48,7 +48,7 @@ def warm_up(
 
 
 def _compile(loss: str, dtype: str) -> None:
-    code = "from topksvm.estimators import fit_tiny_models; fit_tiny_models(%r, %r)"
+    code = "from topksvm.estimators._warm_up import fit_tiny_models; fit_tiny_models(%r, %r)"
     environment = os.environ | {"TOPKSVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-c", code % (loss, dtype)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -38,7 +38,6 @@ from topksvm.solvers._path import (
 )
 from topksvm.solvers._result import Check, Result, Status
 from topksvm.solvers._rounding import (
-    Bound as Bound,
     DualSums as DualSums,
     Size as Size,
     gamma as gamma,
