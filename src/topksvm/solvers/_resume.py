@@ -56,10 +56,13 @@ class Checkpoints:
         solver.clock.seconds.update(seconds)
         return history
 
-    def save_if_due(self, solver: Resumable, history: list[Check], is_stopping: bool) -> None:
-        """Write a checkpoint if the last one is old, or if the run is about to stop."""
-        if not is_stopping and time.monotonic() - self.last < self.seconds:
-            return
+    def save_if_due(self, solver: Resumable, history: list[Check]) -> None:
+        """Write a checkpoint if the last one is old."""
+        if time.monotonic() - self.last >= self.seconds:
+            self.save(solver, history)
+
+    def save(self, solver: Resumable, history: list[Check]) -> None:
+        """Write a checkpoint."""
         snapshot = solver.snapshot()
         run = {
             "elapsed": solver.clock.elapsed,
