@@ -24,13 +24,10 @@ from typing import Any, TypeVar, cast
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload
 
 from topksvm._kernel_cache import check_cache
+from topksvm._kernel_compiler import InnerCompiler, Kernel
 
 __all__ = [
     "KERNELS",
@@ -92,51 +89,6 @@ def inlined_kernel(func: F) -> F:
     return _make(func, {"inline": "always"})
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerOnly(NativeLowering):  # type: ignore[misc]
-    """Lower a function, and leave it to the kernels that call it to optimise it with them."""
-
-    _name = "topksvm_lower_only"
-
-    def run_pass(self, state: Any) -> bool:
-        state.flags.no_compile = True
-        state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
-        super().run_pass(state)
-        library = state.library
-        library._optimize_final_module = lambda: None
-        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
-        lowered = state["cr"]
-        # Numba knows a function by its machine code, a built-in function; here it is one of its own.
-        name: Any = [].append
-        state.targetctx.insert_user_function(name, lowered.fndesc, [library])
-        state["cr"] = lowered._replace(cfunc=name)
-        return True
-
-
-class _InnerCompiler(CompilerBase):  # type: ignore[misc]
-    def define_pipelines(self) -> list[Any]:
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        for place, (step, _) in enumerate(pipeline.passes):
-            if step is NativeLowering:
-                pipeline.passes[place] = (_LowerOnly, "lowering, to be compiled by the callers")
-        pipeline._finalized = False
-        pipeline.finalize()
-        return [pipeline]
-
-
-class _Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A function that other kernels call, and `entry`, which Python calls.
-
-    Numba optimises every function with all that it calls, so what is called by a chain of kernels
-    would be optimised again for each link of it. Only entries are optimised, and cached.
-    """
-
-    entry: Any
-
-    def __call__(self, *args: Any) -> Any:
-        return self.entry(*args)
-
-
 def _make(func: F, liberty: dict[str, Any]) -> F:
     options = OPTIONS | liberty
     entry = njit(**options)(func)
@@ -146,7 +98,7 @@ def _make(func: F, liberty: dict[str, Any]) -> F:
     KERNELS.append(entry)
     inner = {name: option for name, option in options.items() if name != "cache"}
     inner["nopython"] = True
-    made: Any = _Kernel(py_func=func, targetoptions=inner, pipeline_class=_InnerCompiler)
+    made: Any = Kernel(py_func=func, targetoptions=inner, pipeline_class=InnerCompiler)
     made.entry = entry
     return cast(F, made)
 
@@ -154,7 +106,7 @@ def _make(func: F, liberty: dict[str, Any]) -> F:
 def _inner(liberty: dict[str, Any]) -> Any:
     """Return the options of a function that is only called by kernels."""
     options = {name: option for name, option in OPTIONS.items() if name != "cache"}
-    return options | liberty | {"pipeline_class": _InnerCompiler}
+    return options | liberty | {"pipeline_class": InnerCompiler}
 
 
 def dispatched(stub: F) -> F:

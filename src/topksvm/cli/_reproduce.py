@@ -21,12 +21,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from topksvm._clock import Clock
 from topksvm._progress import CountBar
 from topksvm._threads import n_threads
 from topksvm.cli._errors import UserError
@@ -191,7 +191,7 @@ def run_table(
     from topksvm.reproduction import open_store, reproduce, write_folder
 
     check_writable(out, "--out")
-    start = time.perf_counter()
+    clock = Clock()
     jobs = jobs or n_threads()
     total = len(names) * source.splits
     rows: list[Any] = []
@@ -207,7 +207,7 @@ def run_table(
         raise UserError(f"{one_line(error)}. {advice}") from error
     about = {
         "command": shlex.join(["topksvm", *sys.argv[1:]]),
-        "elapsed seconds": f"{time.perf_counter() - start:.0f}",
+        "elapsed seconds": f"{clock.elapsed:.0f}",
         "processes": str(jobs),
     } | describe()
     store = open_store(source, settings, out)

@@ -16,7 +16,6 @@ Ctrl-C ends the training early; the model reached is saved with its certificate 
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._clock import Clock
 from topksvm._progress import GapBar
 from topksvm._scores_and_labels import some
 from topksvm.cli._data import Table, add_data_options, read_examples, read_to_train_on, request_of
@@ -90,10 +90,10 @@ def run(options: argparse.Namespace) -> None:
     from topksvm.estimators import TopKLinearSVC
 
     check_model_path(options.output)
-    start = time.perf_counter()
+    clock = Clock()
     table, test = _read(options)
     guesses, k = choose_k(options.k, options.loss, len(np.unique(table.labels)))
-    seconds = {"read": time.perf_counter() - start}
+    seconds = {"read": clock.elapsed}
 
     parameters = {name: getattr(options, name) for name in ("C", "loss", "memory_limit")}
     parameters |= {"checkpoint": options.checkpoint, **training_parameters(options)}
@@ -106,13 +106,13 @@ def run(options: argparse.Namespace) -> None:
     save_model(model, table.names, options.output)
     warn_unless_solved(model)
 
-    start = time.perf_counter()
+    clock = Clock()
     parts = {"training": table} | ({} if test is None else {"test": test})
     accuracies = {
         name: measure(model, part.X, part.labels, sorted({1, guesses}))
         for name, part in parts.items()
     }
-    seconds["test"] = time.perf_counter() - start
+    seconds["test"] = clock.elapsed
     _warn_of_unseen(accuracies.get("test"))
     show = _print_json if options.json else _print_words
     show(options, model, table, seconds, accuracies)

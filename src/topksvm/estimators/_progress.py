@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from topksvm._clock import Clock
 from topksvm._progress import CountBar
 
 
@@ -35,7 +35,7 @@ class Progress:
         self.done = 0
         self.bar = CountBar(what, total) if is_on else None
         self.callback = callback
-        self.start = time.perf_counter()
+        self.clock = Clock()
         self.lock = Lock()
 
     def add(self, more: int) -> None:
@@ -47,7 +47,7 @@ class Progress:
         """Count one piece of work as done."""
         with self.lock:
             self.done += 1
-            progress = SearchProgress(self.done, self.total, time.perf_counter() - self.start)
+            progress = SearchProgress(self.done, self.total, self.clock.elapsed)
             if self.bar is not None:
                 self.bar(progress)
             if self.callback is not None:

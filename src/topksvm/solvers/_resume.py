@@ -33,10 +33,12 @@ class Checkpoints:
     ----------
     folder : CheckpointFolder
         Open, for this problem.
+    seconds : float, default=CHECKPOINT_SECONDS
+        The least time between two of them.
     """
 
-    def __init__(self, folder: CheckpointFolder) -> None:
-        self.folder = folder
+    def __init__(self, folder: CheckpointFolder, seconds: float = CHECKPOINT_SECONDS) -> None:
+        self.folder, self.seconds = folder, seconds
         self.last = time.monotonic()
 
     def restore(self, solver: Resumable) -> list[Check]:
@@ -56,7 +58,7 @@ class Checkpoints:
 
     def save_if_due(self, solver: Resumable, history: list[Check], is_stopping: bool) -> None:
         """Write a checkpoint if the last one is old, or if the run is about to stop."""
-        if not is_stopping and time.monotonic() - self.last < CHECKPOINT_SECONDS:
+        if not is_stopping and time.monotonic() - self.last < self.seconds:
             return
         snapshot = solver.snapshot()
         run = {

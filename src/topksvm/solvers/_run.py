@@ -198,8 +198,7 @@ class Run:
         solver = self.solver
         self.certified = None
         estimate = solver.update(self.stopping)
-        if self.checkpoints is not None:
-            self.checkpoints.save_if_due(solver, self.history, is_stop_requested())
+        self._save_if_due(is_stop_requested())
         if estimate is None:
             return self.stopping.is_over(solver.n_passes, solver.clock.elapsed)
         if estimate.proven is not None:
@@ -249,6 +248,10 @@ class Run:
             dict(solver.clock.seconds),
         )
 
+    def _save_if_due(self, is_stopping: bool) -> None:
+        if self.checkpoints is not None:
+            self.checkpoints.save_if_due(self.solver, self.history, is_stopping)
+
     def _record(self, certificate: Certificate, details: dict[str, Any]) -> None:
         self.recorded = certificate
         self.history.append(
@@ -269,4 +272,5 @@ class Run:
         try:
             self.callback(Progress(solver.n_passes, solver.clock.elapsed, estimate.relative_gap))
         except KeyboardInterrupt:  # Here the state is sound, so it ends the run as Ctrl-C does.
+            self._save_if_due(is_stopping=True)
             raise StopRequested from None
