@@ -27,6 +27,7 @@ def facts(line: list[str]) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory": _memory(),
         "platform": f"{platform.system()} {platform.machine()}",
+        "load": round(os.getloadavg()[0], 1),
         "commit": commit(),
         "versions": {"python": platform.python_version()} | versions,
         "commands": [command_of(line)],
@@ -38,7 +39,8 @@ def in_words(facts: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in facts["versions"].items())
     return (
         f"Measured on {facts['date']}: {facts['processor']}, {facts['processors']} processors, "
-        f"{facts['memory']} of memory, {facts['platform']}. Commit {facts['commit']}. "
+        f"{facts['memory']} of memory, {facts['platform']}, load {facts['load']}. "
+        f"Commit {facts['commit']}. "
         f"Versions: {versions}."
     )
 

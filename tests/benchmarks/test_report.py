@@ -22,6 +22,7 @@ FACTS = {
     "memory": "1 GiB",
     "platform": "none",
     "versions": {"numpy": "2"},
+    "load": 0.1,
     "commit": "abc1234-dirty",
     "commands": ["python -m benchmarks peers"],
 }
