@@ -10,7 +10,6 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers.cases import complete
