@@ -19,6 +19,7 @@ LAYERS = {
     "_files": 0,
     "_interrupts": 0,
     "_kernel_cache": -1,
+    "_kernel_compiler": -1,
     "_matplotlib": 0,
     "_numba": 0,
     "_progress": 0,

@@ -11,6 +11,8 @@ SETTINGS = {
     "distributed.comm.timeouts.connect": "10s",
     "distributed.nanny.environ.OMP_NUM_THREADS": "1",
     "distributed.worker.daemon": True,
+    # Workers are forks of one process, which has imported what they need.
+    "distributed.worker.multiprocessing-method": "forkserver",
 }
 
 
@@ -20,10 +22,12 @@ def cluster_of_two():
     pytest.importorskip("distributed", reason="needs topksvm[dask]")
     import dask
     from dask.distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
     with warnings.catch_warnings(), dask.config.set(SETTINGS):
         # Dask's own, about ports in use and clean-up of processes that tests have killed.
         warnings.filterwarnings("ignore", module="distributed")
+        get_mp_context().set_forkserver_preload(["distributed", "topksvm.distributed"])
         cluster = LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         )

@@ -31,7 +31,7 @@ class Done:
 
 
 class ImmediateClient:
-    """What DaskTeam and DaskData want of a client; shards die with their worker."""
+    """What DaskShards and DaskData want of a client; shards die with their worker."""
 
     def __init__(self, **threads):
         self.threads, self.places = threads, {}

@@ -14,7 +14,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from solvers.cases import make_data, make_objective
 
-from topksvm.distributed import DaskTopKLinearSVC, _estimator, _tasks, _team
+from topksvm.distributed import DaskTopKLinearSVC, _dask_shards, _estimator, _tasks
 from topksvm.distributed._workers import Workers
 
 da = pytest.importorskip("dask.array", reason="needs topksvm[dask]")
@@ -24,17 +24,17 @@ from distributed_training.immediate import Done, ImmediateClient  # noqa: E402
 
 
 @pytest.fixture
-def teams(monkeypatch):
-    """Return a list that receives the team of each fit."""
+def all_shards(monkeypatch):
+    """Return a list that receives the shards of each fit."""
     found = []
 
-    class Watched(_team.DaskTeam):
+    class Watched(_dask_shards.DaskShards):
         def __init__(self, *args):
             super().__init__(*args)
             found.append(self)
             self.first_homes = list(self.homes)
 
-    monkeypatch.setattr(_estimator, "DaskTeam", Watched)
+    monkeypatch.setattr(_estimator, "DaskShards", Watched)
     return found
 
 
@@ -46,7 +46,7 @@ def kill(client, worker, after):
     return timer
 
 
-def fit_and_kill(client, teams, monkeypatch, at_round=0, n_killed=1, look=None):
+def fit_and_kill(client, all_shards, at_round=0, n_killed=1, look=None):
     """Fit with workers that are killed while the round after `at_round` runs.
 
     `look` is called with the number of each round that has ended.
@@ -54,15 +54,14 @@ def fit_and_kill(client, teams, monkeypatch, at_round=0, n_killed=1, look=None):
     X, y = make_data(400, 30, 15)
     timers, rounds = [], count(1)
 
-    def report(passes, seconds, gap):  # noqa: ARG001
+    def report(progress):  # noqa: ARG001
         number = next(rounds)
         if len(timers) < n_killed and number >= at_round:
-            timers.extend(kill(client, home, 0.01) for home in teams[0].homes[:n_killed])
+            timers.extend(kill(client, home, 0.01) for home in all_shards[0].homes[:n_killed])
         if look is not None:
             look(number)
 
-    monkeypatch.setattr(_estimator, "print_progress", report)
-    model = DaskTopKLinearSVC(k=2, C=0.01, tol=1e-5, random_state=0, verbose=1)
+    model = DaskTopKLinearSVC(k=2, C=0.01, tol=1e-5, random_state=0, callback=report)
     model.fit(da.from_array(X, chunks=(90, -1)), y)
     assert len(timers) == n_killed
     objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=0.01, bias=1.0)
@@ -95,9 +94,7 @@ def another_worker(client):
         client.sync(worker.close)
 
 
-def test_a_worker_is_killed_and_its_shard_goes_on_from_the_snapshot(
-    mortal_client, teams, monkeypatch
-):
+def test_a_worker_is_killed_and_its_shard_continues_from_the_snapshot(mortal_client, all_shards):
     """On the other worker, and then on a new one."""
     client, found = mortal_client, []
     with ExitStack() as stack:
@@ -108,19 +105,19 @@ def test_a_worker_is_killed_and_its_shard_goes_on_from_the_snapshot(
             elif len(found) == 2 and number > found[0] + 2:
                 found.append(shards_on(client))
 
-        model = fit_and_kill(client, teams, monkeypatch, at_round=7, look=look)
+        model = fit_and_kill(client, all_shards, at_round=7, look=look)
     (place,) = lost_in(model)
     history = model.history_
     assert history[place]["n_lost"] == 1
     assert history[place]["dual"] > 0.9 * history[place - 1]["dual"]
-    (team,) = teams
+    (shards,) = all_shards
     _, newcomer, holders = found
     assert newcomer in holders
-    assert team.first_homes[0] not in holders
-    assert holders <= set(team.homes)
+    assert shards.first_homes[0] not in holders
+    assert holders <= set(shards.homes)
 
 
-def test_a_worker_that_joins_without_a_loss_is_used(client, teams, monkeypatch):
+def test_a_worker_that_joins_without_a_loss_is_used(client, all_shards):
     found = []
     with ExitStack() as stack:
 
@@ -130,7 +127,7 @@ def test_a_worker_that_joins_without_a_loss_is_used(client, teams, monkeypatch):
             elif number == 8:
                 found.append(shards_on(client))
 
-        model = fit_and_kill(client, teams, monkeypatch, n_killed=0, look=look)
+        model = fit_and_kill(client, all_shards, n_killed=0, look=look)
     newcomer, holders = found
     assert newcomer in holders
     assert model.n_shards_ == len(holders) == 3
@@ -140,10 +137,10 @@ def test_a_worker_that_joins_without_a_loss_is_used(client, teams, monkeypatch):
     assert all(later >= dual * (1 - 1e-12) for dual, later in pairwise(duals))
 
 
-def test_all_workers_are_killed_and_nothing_was_kept(mortal_client, teams, monkeypatch):
+def test_all_workers_are_killed_and_nothing_was_kept(mortal_client, all_shards, monkeypatch):
     """New ones come up, are used, and the fit starts from zero."""
     client = mortal_client
-    monkeypatch.setattr(_team, "SNAPSHOT_BYTES", 0)
+    monkeypatch.setattr(_dask_shards, "SNAPSHOT_BYTES", 0)
     with ExitStack() as stack:
         later = threading.Timer(2.0, lambda: stack.enter_context(another_worker(client)))
 
@@ -151,11 +148,11 @@ def test_all_workers_are_killed_and_nothing_was_kept(mortal_client, teams, monke
             if number == 3:
                 later.start()
 
-        model = fit_and_kill(client, teams, monkeypatch, at_round=3, n_killed=2, look=look)
+        model = fit_and_kill(client, all_shards, at_round=3, n_killed=2, look=look)
         later.join()
     assert sum(line["n_lost"] for line in model.history_) == 2
-    (team,) = teams
-    assert not set(team.first_homes) & set(team.homes)
+    (shards,) = all_shards
+    assert not set(shards.first_homes) & set(shards.homes)
 
 
 def workers_are_empty(client, seconds=10.0):
@@ -248,7 +245,7 @@ def test_a_client_that_is_closed_in_the_middle_of_a_fit(monkeypatch, task, delay
 
         monkeypatch.setattr(Client, "submit", submit_and_close)
         model = DaskTopKLinearSVC(k=2, C=10.0, tol=1e-12, max_iter=200)
-        model.coef_ = "what was trained before"
+        model.local_ = "what was trained before"
         began = time.monotonic()
         (error,) = fit_in_thread(model, da.from_array(X, chunks=(50, -1)), y)
         if delay is not None:
@@ -257,24 +254,23 @@ def test_a_client_that_is_closed_in_the_middle_of_a_fit(monkeypatch, task, delay
         assert str(error).startswith("The Dask client was closed during the fit; nothing was")
         assert error.__cause__ is None
         assert time.monotonic() - began < 30.0
-        assert model.coef_ == "what was trained before"
-        assert not hasattr(model, "classes_")
+        assert model.local_ == "what was trained before"
+        assert not hasattr(model, "n_shards_")
 
 
-def test_interrupts_during_a_fit(client, monkeypatch):
+def test_interrupts_during_a_fit(client):
     """One ends it with the model of the last round, a second one without a model."""
     X, y = make_data(400, 30, 15)
     rounds = count(1)
     pressed = 1
 
-    def report(passes, seconds, gap):  # noqa: ARG001
+    def report(progress):  # noqa: ARG001
         if next(rounds) == 3:
             for _ in range(pressed):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.1)  # Signals of one kind that come together are one.
 
-    monkeypatch.setattr(_estimator, "print_progress", report)
-    model = DaskTopKLinearSVC(k=2, C=1.0, tol=1e-13, random_state=0, verbose=1)
+    model = DaskTopKLinearSVC(k=2, C=1.0, tol=1e-13, random_state=0, callback=report)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(da.from_array(X, chunks=(90, -1)), y)
     assert len(model.history_) == 3
@@ -285,6 +281,21 @@ def test_interrupts_during_a_fit(client, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(da.from_array(X, chunks=(90, -1)), y)
     np.testing.assert_array_equal(model.coef_, W[:, :-1])
+    assert workers_are_empty(client)
+
+
+def test_an_error_in_the_callback_ends_the_fit(client):
+    X, y = make_data(60, 5, 7)
+    parts = da.from_array(X, chunks=(20, -1)), y
+    model = DaskTopKLinearSVC(C=0.01).fit(*parts)
+    old = model.coef_
+
+    def fail(progress):
+        raise LookupError(f"after {progress.passes} passes")
+
+    with pytest.raises(LookupError, match=r"after \d+ passes"):
+        model.set_params(callback=fail).fit(*parts)
+    assert model.coef_ is old
     assert workers_are_empty(client)
 
 

@@ -10,20 +10,17 @@ import pytest
 import scipy.sparse as sp
 from solvers.cases import make_data
 
-from topksvm.data._problem import make_problem
+from topksvm.data import make_problem
 from topksvm.distributed._blocks import Block
-from topksvm.distributed._memory import (
-    ShardSize,
+from topksvm.distributed._estimates import (
     bytes_of_shard,
     bytes_of_worker,
     check_memory,
     duals_per_example,
 )
-from topksvm.distributed._model import conclude, start_model
+from topksvm.distributed._model import make_model, start_model
 from topksvm.distributed._shard import Contribution, Order, Shard
-from topksvm.solvers._certificate import SCALES
-from topksvm.solvers._rounding import DualSums
-from topksvm.solvers._solve import make_loss
+from topksvm.solvers import SCALES, DualSums, make_loss
 
 
 def rounds(loss, X, y, m):
@@ -32,9 +29,9 @@ def rounds(loss, X, y, m):
     models = [start_model(shard.solver.problem.shape, "float64")]
     for _ in range(3):
         sums = shard.solve(models[-1].weights, Order(reach=2.0, sigma=2.0))
-        models = [models[-1], conclude(sums + sums, "float64")]
-        shard.go_on(models[-1].share)
-        shard.losses(models[-1].weights, SCALES)
+        models = [models[-1], make_model(sums + sums, m, "float64")]
+        shard.extrapolate(models[-1].share)
+        shard.evaluate(models[-1].weights, SCALES)
 
 
 @pytest.mark.parametrize(("n", "d", "m"), [(60, 2000, 60), (4000, 5, 15)])
@@ -49,16 +46,17 @@ def test_a_shard_takes_no_more_than_it_says(n, d, m):
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    said = bytes_of_shard(ShardSize(n, 0, 1), m * d, duals_per_example(loss, m))
+    said = bytes_of_shard(n, 0, m * d, duals_per_example(loss, m))
     assert 0.25 * said < peak < 1.2 * said
 
 
 def test_the_worker_with_most_counts():
-    sizes = [ShardSize(10, 1000, 1), ShardSize(20, 2000, 2), ShardSize(5, 100, 1)]
-    each = [bytes_of_shard(size, 50, 4) for size in sizes]
-    assert each[1] - each[0] == 3000 + 10 * (200 + 64 * 4)
-    assert bytes_of_worker(sizes, ["a", "b", "a"], 50, 4) == max(each[0] + each[2], each[1])
+    sizes = [(10, 1000), (20, 2000), (5, 100)]
+    each = [bytes_of_shard(*size, 50, 4) for size in sizes]
+    assert each[1] - each[0] == 1000 + 10 * (200 + 64 * 4)
+    assert bytes_of_worker(each, ["a", "b", "a"]) == max(each[0] + each[2], each[1])
     assert duals_per_example(make_loss("softmax"), 30) == 30
+    assert duals_per_example(make_loss("topk_hinge_alpha", 2), 30) == 18
     check_memory(100, 100)
     with pytest.raises(ValueError, match=r"about 0\.0 MB .* memory_limit = 99 .*more workers"):
         check_memory(100, 99)

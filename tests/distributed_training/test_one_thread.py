@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from topksvm._threads import n_threads
-from topksvm.distributed import _lazy, _tasks
+from topksvm.distributed import _model, _predictions, _tasks
 from topksvm.distributed._one_thread import on_one_thread
 
 
@@ -59,6 +59,7 @@ def test_the_first_task_to_end_does_not_free_the_threads_for_the_others():
 
 
 def test_all_that_computes_is_limited():
-    tasks = ["build", "solve", "contribute", "evaluate", "evaluate_larger", "add", "conclude"]
-    for task in [*(getattr(_tasks, name) for name in tasks), _lazy._apply, _lazy._tally]:
+    tasks = ["build", "solve", "contribute", "evaluate", "evaluate_larger", "add"]
+    others = _model.make_model, _predictions._predict, _predictions._tally
+    for task in [*(getattr(_tasks, name) for name in tasks), *others]:
         assert hasattr(task, "__wrapped__"), task

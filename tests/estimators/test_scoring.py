@@ -83,9 +83,8 @@ def case(request, data, tmp_path, monkeypatch):
     pytest.importorskip("distributed", reason="needs topksvm[dask]")
     from topksvm.distributed import DaskTopKLinearSVC
 
-    lazy = DaskTopKLinearSVC(**model.get_params())
-    for name, value in vars(model).items():
-        setattr(lazy, name, value)
+    lazy = DaskTopKLinearSVC()
+    lazy.local_ = model
     with dask.config.set(scheduler="synchronous"):
         yield lazy, lambda X: KINDS[kind](X, tmp_path), kind
 

@@ -22,12 +22,13 @@ from topksvm.cli import (
     _predict,
     _reproduce,
     _train,
+    _warmup,
 )
 from topksvm.cli._errors import UserError
 from topksvm.cli._options import Parser
 from topksvm.cli._output import warn
 
-_COMMANDS = (_demo, _train, _predict, _evaluate, _cv, _reproduce, _extract, _info)
+_COMMANDS = (_demo, _train, _predict, _evaluate, _cv, _reproduce, _extract, _warmup, _info)
 
 
 def build_parser() -> Parser:

@@ -13,7 +13,6 @@ from topksvm.data._gram import (
     checked_values as checked_values,
 )
 from topksvm.data._gram_checks import (
-    check_diagonal as check_diagonal,
     check_gram as check_gram,
     check_sample as check_sample,
     check_square as check_square,
@@ -27,9 +26,7 @@ from topksvm.data._kernel_problem import (
 from topksvm.data._problem import (
     Examples as Examples,
     Problem,
-    check_norms as check_norms,
     make_problem,
-    read_only as read_only,
 )
 from topksvm.data._rows import (
     DenseRows as DenseRows,
@@ -42,7 +39,6 @@ from topksvm.data._rows import (
     padded as padded,
     scores_at as scores_at,
     scores_of_all as scores_of_all,
-    squared_norms as squared_norms,
 )
 from topksvm.data._sources import (
     MIN_PIECE as MIN_PIECE,

@@ -189,27 +189,3 @@ def labels_of(surveys: Sequence[Survey]) -> tuple[Array, Array]:
     classes, codes = np.unique(np.concatenate([s.labels for s in some]), return_inverse=True)
     sums = np.bincount(codes, np.concatenate([s.label_weights for s in some]), classes.size)
     return classes, sums
-
-
-def group_blocks(sizes: Sequence[int], n_groups: int) -> list[list[int]]:
-    """Return groups of neighbouring blocks with about equally many rows, none of them empty.
-
-    The groups depend on the data and on how many are wanted, not on where the blocks are, so that
-    the result of a fit does not depend on that either.
-    """
-    filled = [number for number, size in enumerate(sizes) if size]
-    n_groups = min(n_groups, len(filled))
-    middles = np.cumsum([sizes[number] for number in filled]) - 0.5 * np.array(
-        [sizes[number] for number in filled]
-    )
-    wanted = np.floor(middles / sum(sizes) * n_groups).astype(int)
-    # No group may stay empty: the first of them at least their number, the last leave room.
-    left = len(filled) - np.arange(len(filled))
-    groups: list[list[int]] = [[] for _ in range(n_groups)]
-    now = 0
-    for place, number in enumerate(filled):
-        if groups[now] and now < n_groups - 1:
-            must = left[place] <= n_groups - 1 - now
-            now += bool(must or wanted[place] > now)
-        groups[now].append(number)
-    return groups

@@ -7,32 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from topksvm.distributed._blocks import (
-    Piece,
-    Survey,
-    check_surveys,
-    group_blocks,
-    read_block,
-    survey,
-)
-from topksvm.distributed._memory import ShardSize
-from topksvm.distributed._parts import import_dask, parts_of_column, parts_of_rows
-from topksvm.distributed._placement import number_of_shards, place
-
-LATENCY = 0.03
-"""Seconds that a round of tasks takes in which nothing is computed and nothing sent."""
-
-BANDWIDTH = 1e9
-"""Bytes per second between workers: 10 Gbit/s, with something lost."""
-
-SPEED = 5e9
-"""Multiplications per second in a pass on one thread."""
-
-MAX_PASSES = 4
-"""Passes of a shard in a round, at most; beyond that it solves its own problem, not the whole."""
-
-ALONE = 11
-"""Passes between two certificates if there is one shard, as on one machine."""
+from topksvm.distributed._blocks import Piece, Survey, check_surveys, read_block, survey
+from topksvm.distributed._parts import import_dask, parts_of
+from topksvm.distributed._placement import group_blocks, number_of_shards, place
 
 
 class DaskData:
@@ -42,14 +19,9 @@ class DaskData:
         self, client: Any, token: str, X: Any, y: Any, sample_weight: Any, dtype: str | None
     ) -> None:
         self.client, self.token, self.dtype = client, token, dtype
-        rows = parts_of_rows(X)
-        labels = parts_of_column(y, X, len(rows), "y")
-        weights: list[Any] = [None] * len(rows)
-        if sample_weight is not None:
-            weights = parts_of_column(sample_weight, X, len(rows), "sample_weight")
-        self.parts = list(zip(rows, labels, weights, strict=True))
+        self.parts = parts_of(X, y, sample_weight)
         self.n_read = 0
-        self.blocks: list[Any] | None = self._read(range(len(rows)))
+        self.blocks: list[Any] | None = self._read(range(len(self.parts)))
         self.surveys: list[Survey] = client.gather(
             [
                 client.submit(survey, block, key=f"topksvm-survey-{number}-{token}")
@@ -113,7 +85,7 @@ class DaskData:
             return [self.blocks[part] for part in numbers]
         return self._read(numbers, workers=[worker], allow_other_workers=False)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Let Dask forget the blocks, which the shards have by now."""
         self.blocks = None
 
@@ -121,27 +93,17 @@ class DaskData:
         """Return the number of rows of each shard."""
         return [sum(piece.n for piece in group) for group in self.groups]
 
-    def shard_sizes(self) -> list[ShardSize]:
-        """Return what the rows of each shard take in memory."""
-        sizes = []
-        for n, group in zip(self.sizes(), self.groups, strict=True):
-            parts = [self.surveys[piece.part] for piece in group]
-            # One part that is mapped stays where it is; several are joined in memory.
-            is_outside = len(parts) == 1 and parts[0].is_mapped
-            n_bytes = 0 if is_outside else sum(part.n_bytes for part in parts)
-            sizes.append(ShardSize(n, n_bytes, len(parts)))
-        return sizes
+    def bytes_of_rows(self) -> list[int]:
+        """Return what the rows of each shard take in memory.
 
-
-def choose_passes(n_rows: int, d: int, m: int, k: int, n_bytes: int) -> int:
-    """Return the passes of a shard in a round for which computing takes as long as communicating.
-
-    One full pass and one active pass do most of what a shard can do in a round: the caution that
-    many shards need decides how many rounds there are. Further ones are active passes, which look
-    at about ``k + 8`` of the `m` classes, for as long as the network would take anyway.
-
-    From the sizes alone, with the constants above, and not by the clock: a fit can be repeated.
-    """
-    communication = LATENCY + n_bytes / BANDWIDTH
-    active_pass = n_rows * d * min(m, k + 8) / SPEED
-    return int(np.clip(1 + communication / max(active_pass, 1e-9), 2, MAX_PASSES))
+        One part that is mapped stays where it is; several are there twice while they are joined.
+        """
+        groups = [[self.surveys[piece.part] for piece in group] for group in self.groups]
+        return [
+            2 * sum(part.n_bytes for part in parts)
+            if len(parts) > 1
+            else 0
+            if parts[0].is_mapped
+            else parts[0].n_bytes
+            for parts in groups
+        ]

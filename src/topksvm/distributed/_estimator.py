@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import uuid
 from contextlib import closing
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from topksvm._interrupts import stoppable
 from topksvm.distributed._blocks import labels_of
-from topksvm.distributed._checks import check_supported, current_client, supported_dtype
-from topksvm.distributed._cocoa import CoCoA, LocalWork
-from topksvm.distributed._data import ALONE, DaskData, choose_passes
-from topksvm.distributed._lazy import LazyPredictions
-from topksvm.distributed._memory import bytes_of_worker, check_memory, duals_per_example
-from topksvm.distributed._model import bytes_of_round
-from topksvm.distributed._parts import is_dask_frame
-from topksvm.distributed._shard import Order
-from topksvm.distributed._tasks import Setting
-from topksvm.distributed._team import DaskTeam
-from topksvm.distributed._workers import needing
-from topksvm.estimators import TopKLinearSVC, documented
-from topksvm.solvers import Result, Run, make_loss, warn_unless_solved
-
-Array = NDArray[Any]
+from topksvm.distributed._cocoa import CoCoA
+from topksvm.distributed._dask_shards import DaskShards
+from topksvm.distributed._data import DaskData
+from topksvm.distributed._estimates import SINGLE_PASSES, check_memory, choose_passes
+from topksvm.distributed._parts import import_dask, is_dask_frame
+from topksvm.distributed._predictions import is_lazy, map_rows, score_topk
+from topksvm.distributed._tasks import ShardSetup
+from topksvm.distributed._workers import current_client, explain_closed
+from topksvm.estimators import COUNT, TopKLinearSVC, check_dtype, constraints, documented
+from topksvm.solvers import Result, Run, check_dual_step, make_loss, warn_unless_solved
 
 
 @documented()
-class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
+class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
     r"""Linear classifier trained for the k best guesses on a Dask cluster, to a proven gap.
 
     .. math::
@@ -65,8 +59,6 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     {tol}
     {max_iter}
     {max_time}
-    warm_start : bool, default=False
-        Must be False: the dual variables are gone when a fit ends.
     {dtype}
     n_jobs : int, default=None
         The number of shards, each of which takes a thread of a worker; by default, and with -1, as
@@ -121,8 +113,11 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TopKLinearSVC._parameter_constraints,
-        "local_passes": [Interval(Integral, 1, None, closed="left"), None],
+        **constraints("k", "loss", "C", "smoothing", "fit_intercept", "intercept_scaling"),
+        **constraints("class_weight", "tol", "max_iter", "max_time", "dtype", "n_jobs"),
+        **constraints("random_state", "verbose", "memory_limit", "callback"),
+        "solver": [StrOptions({"auto", "sdca"})],
+        "local_passes": [COUNT, None],
     }
 
     def __init__(
@@ -139,7 +134,6 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         tol: float = 1e-3,
         max_iter: int = 1000,
         max_time: float | None = None,
-        warm_start: bool = False,
         dtype: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -148,26 +142,23 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
         callback: Any = None,
         local_passes: int | None = None,
     ) -> None:
-        super().__init__(
-            k,
-            loss=loss,
-            C=C,
-            smoothing=smoothing,
-            solver=solver,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            warm_start=warm_start,
-            dtype=dtype,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            memory_limit=memory_limit,
-            callback=callback,
-        )
+        self.k = k
+        self.loss = loss
+        self.C = C
+        self.smoothing = smoothing
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.memory_limit = memory_limit
+        self.callback = callback
         self.local_passes = local_passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskTopKLinearSVC:
@@ -190,77 +181,118 @@ class DaskTopKLinearSVC(LazyPredictions, TopKLinearSVC):
             The trained model.
         """
         self._validate_params()
+        check_dtype(self.dtype)
         loss = make_loss(self.loss, self.k, self.smoothing)
-        check_supported(self.loss, loss, self.solver, self.warm_start)
+        advice = "use a top-k hinge or 'softmax', or TopKLinearSVC on one machine"
+        check_dual_step("Training on shards", loss, advice)
         client = current_client()
-        before = dict(vars(self))
-        try:
-            with needing(client):
-                result = self._fit(client, loss, X, y, sample_weight)
-        except BaseException:
-            # A model that was trained before stays as it was, and no half of a new one is left.
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        with explain_closed(client):
+            result = self._fit(client, loss, X, y, sample_weight)
         warn_unless_solved(result, self.tol)
         return self
 
     def _fit(self, client: Any, loss: Any, X: Any, y: Any, sample_weight: Any) -> Result:
-        token = uuid.uuid4().hex
-        dtype = None if self.dtype is None else supported_dtype(self.dtype)
-        data = DaskData(client, token, X, y, sample_weight, dtype)
-        self._note_features(X, data.surveys[0].d)
-        self.classes_, sums = labels_of(data.surveys)
-        # Several times: a y in which every value occurs once is taken for a regression.
-        check_classification_targets(np.tile(self.classes_, 4))
-        self._check_classes(self.classes_)
-        homes = data.place(self.n_jobs)
-        setting = Setting(
+        parameters = self.get_params(deep=False)
+        del parameters["local_passes"]
+        local, token = TopKLinearSVC(**parameters), uuid.uuid4().hex
+        data = DaskData(client, token, X, y, sample_weight, self.dtype)
+        like = X._meta if is_dask_frame(X) else np.empty((0, data.surveys[0].d))
+        validate_data(local, like, skip_check_array=True)
+        local.classes_, sums = labels_of(data.surveys)
+        C = self._weights_of_classes(local, sums)
+        homes, training = data.place(self.n_jobs), local._setup()
+        setup = ShardSetup(
             token,
             loss,
-            self.classes_,
-            self._weights_by_class(sums),
+            local.classes_,
+            C,
             float(self.intercept_scaling) if self.fit_intercept else 0.0,
             np.result_type(*(part.dtype for part in data.surveys)).name,
             len(homes),
-            self._setup().options.seed,
+            training.options.seed,
         )
-        team = DaskTeam(client, setting, data, homes)
-        n_duals = duals_per_example(loss, self.classes_.size)
-        self.worker_bytes_ = bytes_of_worker(data.shard_sizes(), homes, team.size, n_duals)
-        check_memory(self.worker_bytes_, self.memory_limit)
-        result = self._solve(team, data)
-        self.n_shards_ = team.n_shards
-        self._store(result)
+        shards = DaskShards(client, setup, data, homes)
+        worker_bytes = shards.worker_bytes
+        check_memory(worker_bytes, self.memory_limit)
+        n, m, d = max(data.sizes()), C.size, local.n_features_in_
+        passes = self.local_passes or choose_passes(n, d, m, self.k, shards.round_bytes)
+        with closing(shards):
+            shards.start()
+            solver = CoCoA(shards, passes, self.local_passes or SINGLE_PASSES)
+            run = Run(solver, training.stopping, training.callback)
+            result = stoppable(run.complete)
+        local._store(result)
+        self.local_, self.n_shards_, self.worker_bytes_ = local, shards.n_shards, worker_bytes
         return result
 
-    def _solve(self, team: DaskTeam, data: DaskData) -> Result:
-        order, n_workers = Order(reach=1.0), len(set(team.homes))
-        n_bytes = bytes_of_round(team.size, team.setting.dtype, n_workers, order)
-        d, m = data.surveys[0].d, self.classes_.size
-        passes = self.local_passes or choose_passes(max(data.sizes()), d, m, self.k, n_bytes)
-        setup = self._setup()
-        with closing(team):
-            team.start()
-            solver = CoCoA(team, LocalWork(passes, self.local_passes or ALONE))
-            return stoppable(Run(solver, setup.stopping, setup.callback).complete)
-
-    def _weights_by_class(self, sums: Array) -> Array:
+    def _weights_of_classes(self, local: TopKLinearSVC, sums: Any) -> Any:
         """Return ``C * class_weight``, given the sums of the sample weights by class."""
-        numbers = np.arange(self.classes_.size)
-        factors = self._weights_of_classes(self.classes_, self.classes_, numbers, sums)
-        weights = self.C * factors
-        if not np.isfinite(weights).all():
-            raise ValueError(
-                f"C * class_weight is not finite, at C = {self.C:g}. Choose smaller values."
-            )
-        if not (weights * sums).any():
-            raise ValueError(
-                "The weights of all examples are zero; sample_weight and class_weight must leave "
-                "at least one that is positive."
-            )
-        return weights
+        classes, numbers = local.classes_, np.arange(sums.size)
+        # Several times: a y in which every value occurs once is taken for a regression.
+        check_classification_targets(np.tile(classes, 4))
+        local._check_classes(classes)
+        # As if there were one example of each class, to have it checked.
+        local._weights_of_examples(np.empty((sums.size, 1)), classes, classes, numbers, sums)
+        return self.C * local._weights_of_classes(classes, classes, numbers, sums)
 
-    def _note_features(self, X: Any, d: int) -> None:
-        like = X._meta if is_dask_frame(X) else np.empty((0, d))
-        validate_data(self, like, skip_check_array=True)
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the fitted model, such as ``coef_``."""
+        if name.endswith("_") and not name.startswith("_") and "local_" in vars(self):
+            return getattr(self.local_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        return TopKLinearSVC().__sklearn_tags__()
+
+    def to_local(self) -> TopKLinearSVC:
+        """Return the model that this one holds, which needs no Dask.
+
+        Returns
+        -------
+        model : TopKLinearSVC
+            Fitted, with the same parameters.
+        """
+        check_is_fitted(self)
+        return self.local_
+
+    def decision_function(self, X: Any) -> Any:
+        """As :meth:`topksvm.TopKLinearSVC.decision_function`; lazy for a dask collection."""
+        local = self.to_local()
+        return map_rows(local, X, "decision_function") if is_lazy(X) else local.decision_function(X)
+
+    def predict(self, X: Any) -> Any:
+        """As :meth:`topksvm.TopKLinearSVC.predict`; lazy for a dask collection."""
+        local = self.to_local()
+        return map_rows(local, X, "predict") if is_lazy(X) else local.predict(X)
+
+    def predict_topk(self, X: Any, k: int | None = None, return_scores: bool = False) -> Any:
+        """As :meth:`topksvm.TopKLinearSVC.predict_topk`; lazy for a dask collection."""
+        local = self.to_local()
+        if not is_lazy(X):
+            return local.predict_topk(X, k, return_scores)
+        labels = map_rows(local, X, "predict_topk", k=k)
+        if not return_scores:
+            return labels
+        return labels, map_rows(local, X, "predict_topk", 1, k=k, return_scores=True)
+
+    def score_topk(self, X: Any, y: Any, k: int | None = None, sample_weight: Any = None) -> float:
+        """As :meth:`topksvm.TopKLinearSVC.score_topk`; where the rows of a collection are."""
+        local = self.to_local()
+        if is_lazy(X):
+            return score_topk(local, X, y, k, sample_weight)
+        y, sample_weight = import_dask().compute(y, sample_weight)
+        return local.score_topk(X, y, k, sample_weight)
+
+    def save(self, path: Any) -> None:
+        """Write the local model to a file; see :meth:`topksvm.TopKLinearSVC.save`."""
+        self.to_local().save(path)
+
+    @classmethod
+    def load(cls, path: Any) -> DaskTopKLinearSVC:
+        """Return a model with the one in a file; see :meth:`topksvm.TopKLinearSVC.load`."""
+        local = TopKLinearSVC.load(path)
+        model = cls()
+        known = model.get_params().keys() & local.get_params().keys()
+        model.set_params(**{name: getattr(local, name) for name in known})
+        model.local_ = local
+        return model

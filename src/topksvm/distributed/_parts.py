@@ -39,8 +39,17 @@ def is_dask_frame(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_dask_array")
 
 
-def parts_of_rows(X: Any) -> list[Any]:
-    """Return the rows as delayed parts, in order."""
+def parts_of(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
+    """Return the delayed parts of rows, labels and weights (or None), in order."""
+    rows = _parts_of_rows(X)
+    labels = _parts_of_column(y, X, len(rows), "y")
+    weights: list[Any] = [None] * len(rows)
+    if sample_weight is not None:
+        weights = _parts_of_column(sample_weight, X, len(rows), "sample_weight")
+    return list(zip(rows, labels, weights, strict=True))
+
+
+def _parts_of_rows(X: Any) -> list[Any]:
     if is_dask_array(X):
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimensions; it must have two: (n, d).")
@@ -60,8 +69,7 @@ def whole_rows(X: Any) -> Any:
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def parts_of_column(values: Any, X: Any, n_parts: int, name: str) -> list[Any]:
-    """Return `values`, one for each row of `X`, as delayed parts that match those of the rows."""
+def _parts_of_column(values: Any, X: Any, n_parts: int, name: str) -> list[Any]:
     if is_dask_frame(values):
         values = values.iloc[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         return _matching(list(values.to_delayed()), n_parts, name)

@@ -1,10 +1,12 @@
-"""Which worker has which shard: at the start, after a loss, and when workers have joined."""
+"""Which shard has which rows, and which worker has it: at the start, and as workers come and go."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,30 @@ def number_of_shards(threads: Mapping[str, int], n_jobs: int | None) -> int:
     if n_jobs is None:
         return n_slots
     return min(n_jobs, n_slots) if n_jobs > 0 else max(1, n_slots + 1 + n_jobs)
+
+
+def group_blocks(sizes: Sequence[int], n_groups: int) -> list[list[int]]:
+    """Return groups of neighbouring blocks with about equally many rows, none of them empty.
+
+    The groups depend on the data and on how many are wanted, not on where the blocks are, so that
+    the result of a fit does not depend on that either.
+    """
+    filled = [number for number, size in enumerate(sizes) if size]
+    n_groups = min(n_groups, len(filled))
+    middles = np.cumsum([sizes[number] for number in filled]) - 0.5 * np.array(
+        [sizes[number] for number in filled]
+    )
+    wanted = np.floor(middles / sum(sizes) * n_groups).astype(int)
+    # No group may stay empty: the first of them at least their number, the last leave room.
+    left = len(filled) - np.arange(len(filled))
+    groups: list[list[int]] = [[] for _ in range(n_groups)]
+    now = 0
+    for place, number in enumerate(filled):
+        if groups[now] and now < n_groups - 1:
+            must = left[place] <= n_groups - 1 - now
+            now += bool(must or wanted[place] > now)
+        groups[now].append(number)
+    return groups
 
 
 def place(

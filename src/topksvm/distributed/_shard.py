@@ -24,10 +24,11 @@ Primal-Dual Optimization", ICML 2015.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ from topksvm.solvers import (
 )
 
 Floats = NDArray[np.floating[Any]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,38 @@ class Contribution:
         )
 
 
-UNLIMITED = 1 << 60
-"""Passes of a shard in all; each round has a limit of its own."""
+class Evaluation(NamedTuple):
+    """What a shard, or several, have found at the weights of a model.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Their sums at the scales of the weights, and how much larger they may be for rounding.
+    sums : DualSums
+        Those of the duals.
+    lost : float
+        The largest share that a dual has lost to become feasible after it was moved.
+    duals_bytes : int
+        The size of a snapshot of the duals.
+    seconds : float
+        The time taken, by the shard that took longest.
+    """
+
+    losses: Floats
+    sums: DualSums
+    lost: float
+    duals_bytes: int
+    seconds: float
+
+    def plus(self, other: Evaluation) -> Evaluation:
+        """Return what both have found."""
+        return Evaluation(
+            self.losses + other.losses,
+            self.sums.plus(other.sums),
+            max(self.lost, other.lost),
+            self.duals_bytes + other.duals_bytes,
+            max(self.seconds, other.seconds),
+        )
 
 
 def improve(solver: SDCA, passes: int, seconds: float) -> None:
@@ -141,7 +173,7 @@ def improve(solver: SDCA, passes: int, seconds: float) -> None:
         solver.full_pass(solver.rng.permutation(solver.members))
         solver.end_full_pass()
     if solver.use_active and passes > 1:
-        solver.continue_phase(Stopping(0.0, UNLIMITED, limit))
+        solver.continue_phase(Stopping(0.0, sys.maxsize, limit))
 
 
 class Shard:
@@ -175,7 +207,6 @@ class Shard:
         self.before: Duals | None = None
         self.last_start: Duals | None = None
         self.steps = np.empty(problem.n)
-        self.dense = np.zeros(problem.m)
         self.lost = 0.0
 
     def solve(self, weights: Floats, order: Order) -> Contribution:
@@ -234,18 +265,10 @@ class Shard:
         return DualSums(*sum_dual_values(self.solver.loss, examples, duals)).over(self.sigma)
 
     def _with_direction(self, sums: Contribution, reach: float) -> Contribution:
-        solver = self.solver
-        problem = solver.problem
+        solver, problem = self.solver, self.solver.problem
+        rows, examples, duals = problem.rows, problem.examples, solver.duals
         line = make_line(problem, np.zeros(solver.weights.shape))
-        find_direction(
-            solver.loss,
-            problem.rows,
-            problem.examples,
-            self.before,
-            solver.duals,
-            float(reach),
-            line,
-        )
+        find_direction(solver.loss, rows, examples, self.before, duals, float(reach), line)
         self.steps = line.steps
         slope, curvature = (line.sums / self.sigma).tolist()
         direction = line.direction
@@ -256,22 +279,26 @@ class Shard:
         """Move the duals by `share` of the direction that the last contribution spoke of."""
         solver = self.solver
         if self.before is not None and share > 0.0:
-            move(self.before, solver.duals, self.steps, float(share), self.dense)
+            dense = np.zeros(solver.problem.m)
+            move(self.before, solver.duals, self.steps, float(share), dense)
             self.lost = make_duals_feasible(solver.loss, solver.problem.examples, solver.duals)
         else:
             self.lost = 0.0
         self.before = None
 
-    def losses(self, weights: Floats, scales: Floats) -> Floats:
-        """Return the weighted sum of the losses at `scales` times the weights.
+    def evaluate(self, weights: Floats, scales: Floats) -> Evaluation:
+        """Return the weighted sums of the losses at `scales` times the weights, and of the duals.
 
         They are upper bounds, by at most the last number; see :func:`sums_of_losses`.
         """
-        solver = self.solver
-        problem, wide = solver.problem, weights.astype(np.float64)
+        start, solver = time.perf_counter(), self.solver
+        problem, duals, wide = solver.problem, solver.duals, weights.astype(np.float64)
         largest, _ = largest_norm(wide, 0 if problem.is_sparse else 1)
         slack = slack_of_margins(problem.d, problem.m, largest)
-        return sums_of_losses(solver.loss, problem, solver.duals, wide, scales, slack) / self.sigma
+        losses = sums_of_losses(solver.loss, problem, duals, wide, scales, slack) / self.sigma
+        n_bytes = 12 * (int(duals.count.sum()) + duals.count.size)
+        seconds = time.perf_counter() - start
+        return Evaluation(losses, self.dual_sums(), self.lost, n_bytes, seconds)
 
     def snapshot(self) -> Duals:
         """Return a copy of the duals."""
@@ -285,12 +312,7 @@ def rows_of_duals(duals: Duals, start: int, stop: int) -> Duals:
     return snapshot(duals._replace(start=duals.start[some], count=duals.count[some]))
 
 
-def can_extrapolate(loss: Any) -> bool:
-    """Return whether the duals of the loss can be moved along a direction."""
-    return bool(loss.traits.has_feasible_step)
-
-
-def tree_sum(parts: Sequence[Any], add: Any) -> Any:
+def tree_sum(parts: Sequence[T], add: Callable[[T, T], T]) -> T:
     """Return the sum by neighbours, which `K` workers need ``log2 K`` steps for."""
     while len(parts) > 1:
         pairs = [add(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from topksvm._interrupts import raise_if_abandoned
-from topksvm.distributed import _tasks
 from topksvm.distributed._parts import import_dask
 from topksvm.distributed._tasks import ShardLostError
 
@@ -35,8 +34,25 @@ def is_closed(client: Any) -> bool:
     return getattr(client, "status", None) in ("closing", "closed")
 
 
+def current_client() -> Any:
+    """Return the client of the cluster; complain if there is none, or no worker."""
+    try:
+        client = import_dask().distributed.get_client()
+    except ValueError as error:
+        raise ValueError(
+            "There is no Dask client; make one before fit: from dask.distributed import Client; "
+            "client = Client() for this machine, Client(address) for a cluster."
+        ) from error
+    if not client.nthreads():
+        raise ValueError(
+            "The Dask cluster has no workers; start some, and client.wait_for_workers(1) before "
+            "fit."
+        )
+    return client
+
+
 @contextmanager
-def needing(client: Any) -> Iterator[None]:
+def explain_closed(client: Any) -> Iterator[None]:
     """Say so if what the block raises is due to a client that somebody has closed meanwhile.
 
     Which error that is depends on what the client was about to do.
@@ -96,7 +112,7 @@ class Workers:
         """Return the results of all; they should be small."""
         if not futures:
             return []
-        together = self.submit("collect", _tasks.collect, futures)
+        together = self.submit("collect", list, futures)
         results: list[Any] = self.result(together, needed)
         # Or else Dask would compute them again if they were lost, until they are garbage here.
         for future in (together, *futures):

@@ -35,11 +35,7 @@ class TopKClassifier(ScoringClassifier):
     callback: Any
 
     def _validate_examples(self, X: Any, y: Any, accept_sparse: Any = "csr") -> tuple[Any, Array]:
-        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(
-                f"dtype = {self.dtype!r} is not supported; it must be float32, float64, or None "
-                "for that of X."
-            )
+        check_dtype(self.dtype)
         X, y = validate_data(
             self,
             X,
@@ -145,6 +141,15 @@ def seed_of(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_dtype(dtype: Any) -> None:
+    """Complain unless it is a precision to compute in, or None."""
+    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(
+            f"dtype = {dtype!r} is not supported; it must be float32, float64, or None for that of "
+            "X."
+        )
 
 
 def print_progress(progress: Progress) -> None:

@@ -14,6 +14,10 @@ from topksvm.solvers._certificate import (
     sum_dual_values as sum_dual_values,
     sums_of_losses as sums_of_losses,
 )
+from topksvm.solvers._checkpoint import (
+    CheckpointError as CheckpointError,
+    CheckpointFolder as CheckpointFolder,
+)
 from topksvm.solvers._choice import (
     SOLVERS as SOLVERS,
     check_dual_step as check_dual_step,
@@ -37,8 +41,8 @@ from topksvm.solvers._path import (
     solve_path as solve_path,
 )
 from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._resume import Checkpoints as Checkpoints
 from topksvm.solvers._rounding import (
-    Bound as Bound,
     DualSums as DualSums,
     Size as Size,
     gamma as gamma,

@@ -4,7 +4,7 @@ A round is one graph: every shard solves, the contributions are added by a tree,
 model, every shard evaluates it. Tasks on a shard are tied to its worker. The client gets a few
 numbers; what is as large as the weights travels between workers.
 
-If a worker is lost, tasks that are tied to it would wait for ever. So the driver looks now and then
+If a worker is lost, tasks that are tied to it would wait for ever. So the client looks now and then
 which workers there are. A shard that is gone is rebuilt on another worker from its part of the data
 and the last snapshot of its duals, or from zero. Then all shards say what their duals come to as
 they are: that is a consistent start, whatever had been done of the round. A certificate needs no
@@ -20,18 +20,24 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.distributed import _tasks
+from topksvm.distributed._cocoa import WeightsLostError
 from topksvm.distributed._data import DaskData
-from topksvm.distributed._local_team import WeightsLostError
-from topksvm.distributed._model import Evaluated, RoundResult, bytes_of_round
+from topksvm.distributed._estimates import (
+    bytes_of_round,
+    bytes_of_shard,
+    bytes_of_worker,
+    duals_per_example,
+)
+from topksvm.distributed._model import RoundResult, make_model
 from topksvm.distributed._placement import Change, next_change, place_lost
-from topksvm.distributed._shard import Order, can_extrapolate, rows_of_duals, tree_sum
-from topksvm.distributed._tasks import Call, Setting
+from topksvm.distributed._shard import Evaluation, Order, rows_of_duals, tree_sum
+from topksvm.distributed._tasks import Call, ShardSetup
 from topksvm.distributed._workers import ClientClosedError, Workers, WorkersLostError
 from topksvm.solvers import SCALES, Duals
 
@@ -47,14 +53,17 @@ SNAPSHOT_BYTES = 1 << 28
 """The most that snapshots of all shards may take in the memory of the client."""
 
 
-class DaskTeam:
-    """The shards of a fit on a cluster; see :class:`topksvm.distributed._local_team.Team`.
+class DaskShards:
+    """The shards of a fit on a cluster; see :class:`~topksvm.distributed._cocoa.Shards`.
+
+    Models are known by numbers, their versions: that of the last round, and that which was
+    evaluated last, whose weights may be larger.
 
     Parameters
     ----------
     client : Client
         Of the cluster.
-    setting : Setting
+    setup : ShardSetup
         What all shards have in common.
     data : DaskData
         The rows of the shards.
@@ -62,19 +71,14 @@ class DaskTeam:
         The worker of each shard.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        setting: Setting,
-        data: DaskData,
-        homes: list[str],
-    ) -> None:
-        self.workers = Workers(client, setting.token)
-        self.setting, self.data, self.homes = setting, data, list(homes)
-        self.is_sparse = data.surveys[0].is_sparse
-        self.can_extrapolate = can_extrapolate(setting.loss)
-        self.size = (data.surveys[0].d + (setting.bias != 0.0)) * setting.classes.size
-        self.version = self.judged = self.n_versions = self.n_calls = 0
+    def __init__(self, client: Any, setup: ShardSetup, data: DaskData, homes: list[str]) -> None:
+        self.workers = Workers(client, setup.token)
+        self.setup, self.data, self.homes = setup, data, list(homes)
+        self.m, first = setup.classes.size, data.surveys[0]
+        self.is_sparse = first.is_sparse
+        self.n_weights = (first.d + (setup.bias != 0.0)) * self.m
+        self.can_extrapolate = setup.loss.traits.has_feasible_step
+        self.version = self.evaluated = self.n_versions = self.n_calls = 0
         self.before = (0, 0)
         self.snapshots: list[Duals | None] = [None] * self.n_shards
         self.rounds_since_snapshot = 0
@@ -87,18 +91,31 @@ class DaskTeam:
         """The number of shards."""
         return len(self.homes)
 
+    @property
+    def round_bytes(self) -> int:
+        """What travels between workers in a round in which the duals are extrapolated."""
+        return self._bytes_of_round(Order(reach=1.0))
+
+    @property
+    def worker_bytes(self) -> int:
+        """What the worker with most to hold needs of its memory."""
+        n_duals = duals_per_example(self.setup.loss, self.m)
+        sizes = zip(self.data.sizes(), self.data.bytes_of_rows(), strict=True)
+        shards = [bytes_of_shard(*size, self.n_weights, n_duals) for size in sizes]
+        return bytes_of_worker(shards, self.homes)
+
     def start(self) -> None:
         """Have the shards built, after which they alone hold the rows."""
         self._repeat(self._build_all)
-        self.data.let_go()
+        self.data.release()
 
     def _build_all(self) -> None:
         # If workers have been lost meanwhile, all that is missing has been repaired.
         if self.version == 0:
             self._build(range(self.n_shards))
 
-    def welcome(self) -> None:
-        """See the protocol."""
+    def rebalance(self) -> None:
+        """Give shards, or halves of them, to workers with free threads."""
         if self.duals_bytes > SNAPSHOT_BYTES:
             return
         # If a worker is lost now, the next round finds out.
@@ -112,60 +129,58 @@ class DaskTeam:
                 self._carry_out(change)
 
     def _carry_out(self, change: Change) -> None:
-        number, duals = change.number, self._recall(change.number)
+        number = change.number
+        if number not in self.moved:  # It may have been moved for another newcomer.
+            self._recall(number)
         if not change.is_split:
             self.homes[number] = change.home
             return
-        n = self.data.split(number)
+        n, duals = self.data.split(number), self.snapshots[number]
+        assert duals is not None
         self.moved.add(self.n_shards)
         self.homes.append(change.home)
         self.snapshots[number] = rows_of_duals(duals, 0, n)
         self.snapshots.append(rows_of_duals(duals, n, duals.start.size))
 
-    def _recall(self, number: int) -> Duals:
-        """Return the duals of a shard, which is to be built again, from them."""
-        duals: Any = self.snapshots[number]
-        if number not in self.moved:  # It may have been recalled for another newcomer.
-            duals = self._result(self._on_shard("snapshot", _tasks.snapshot, number))
-            self.snapshots[number] = duals
-            self.snapshot_bytes += sum(array.nbytes for array in duals)
-            self._result(self._on_shard("release", _tasks.release, number))
-            self.moved.add(number)
-            self.needs_repair = True
-        return cast(Duals, duals)
+    def _recall(self, number: int) -> None:
+        """Take a shard from its worker; it is to be built again, from its duals."""
+        duals = self._result(self._on_shard("snapshot", _tasks.snapshot, number))
+        self.snapshots[number] = duals
+        self.snapshot_bytes += sum(array.nbytes for array in duals)
+        self._result(self._on_shard("release", _tasks.release, number))
+        self.moved.add(number)
+        self.needs_repair = True
 
     def round(self, order: Order) -> RoundResult:
-        """See the protocol."""
+        """Have all shards carry out the order; some of them may be rebuilt for it."""
         self.must_undo = order.undo
-        found: RoundResult = self._repeat(lambda: self._round(order))
+        result: RoundResult = self._repeat(lambda: self._round(order))
         self._keep_snapshots()
-        found = replace(found, n_lost=self.n_lost, snapshot_bytes=self.snapshot_bytes)
+        result = replace(result, n_lost=self.n_lost, snapshot_bytes=self.snapshot_bytes)
         self.n_lost = self.snapshot_bytes = 0
-        return found
+        return result
 
     def reject(self) -> None:
-        """See the protocol."""
-        self.version, self.judged = self.before
+        """Return to the model before the last round."""
+        self.version, self.evaluated = self.before
 
     def enlarge(self, factor: float) -> RoundResult:
-        """See the protocol."""
+        """Evaluate the model with weights that are larger than those of the duals."""
 
         def attempt() -> RoundResult:
-            new = self._new_version()
-            parts = self._on_all(
-                "enlarge", _tasks.evaluate_larger, new, self.version, factor, SCALES[:1]
-            )
-            return self._judge(parts, new)
+            new, scales = self._new_version(), SCALES[:1]
+            args = new, self.version, factor, scales
+            return self._evaluated(self._on_all("enlarge", _tasks.evaluate_larger, *args), new)
 
         return self._repeat(attempt)
 
     def weights(self) -> Floats:
-        """See the protocol."""
+        """Return the weights evaluated last as ``(m, d)``."""
         for number, home in enumerate(self.homes):
             if home not in self.workers.threads():
                 continue
             with suppress(WorkersLostError):
-                future = self._on_shard("fetch", _tasks.fetch, number, self.judged)
+                future = self._on_shard("fetch", _tasks.fetch, number, self.evaluated)
                 weights: Floats = self.workers.result(future, [home])
                 return np.ascontiguousarray(weights.T) if self.is_sparse else weights
         raise WeightsLostError("All workers that had the weights were lost.")
@@ -182,32 +197,34 @@ class DaskTeam:
 
     def _round(self, order: Order) -> RoundResult:
         order = replace(order, undo=self.must_undo)
-        model = self._conclude(self._on_all("local-solve", _tasks.solve, self.version, order))
-        n_workers = len(set(self.homes))
-        n_bytes = bytes_of_round(self.size, self.setting.dtype, n_workers, order)
-        new, old = self._new_version(), (self.version, self.judged)
-        parts = self._on_all("certify", _tasks.evaluate, new, old, model, SCALES)
-        found = self._judge(parts, new, n_bytes)
+        model = self._make_model(self._on_all("local-solve", _tasks.solve, self.version, order))
+        new, old = self._new_version(), (self.version, self.evaluated)
+        futures = self._on_all("certify", _tasks.evaluate, new, old, model, SCALES)
+        result = self._evaluated(futures, new)
         self.before, self.version = old, new
-        return found
+        return replace(result, n_bytes=self._bytes_of_round(order))
+
+    def _bytes_of_round(self, order: Order) -> int:
+        n_workers, extrapolates = len(set(self.homes)), order.reach > 0.0
+        return bytes_of_round(
+            self.n_weights, self.setup.dtype, n_workers, extrapolates=extrapolates
+        )
 
     def _new_version(self) -> int:
         # Never one that was given before, as tasks of a round that has failed may still run.
         self.n_versions += 1
         return self.n_versions
 
-    def _conclude(self, parts: list[Any]) -> Any:
+    def _make_model(self, parts: list[Any]) -> Any:
         total = tree_sum(parts, lambda a, b: self.workers.submit("reduce", _tasks.add, a, b))
-        return self.workers.submit("model", _tasks.conclude, total, self.setting.dtype)
+        return self.workers.submit("model", make_model, total, self.m, self.setup.dtype)
 
-    def _judge(self, futures: list[Any], version: int, n_bytes: int = 0) -> RoundResult:
-        parts = self._results(futures)
-        self.judged = version
-        self.duals_bytes = sum(part.duals_bytes for part in parts)
-        total = reduce(Evaluated.plus, (part.found for part in parts))
-        seconds = max(part.seconds for part in parts)
-        found: RoundResult = parts[0].model.result(total, seconds, n_bytes)
-        return found
+    def _evaluated(self, futures: list[Any], version: int) -> RoundResult:
+        results = self._results(futures)
+        self.evaluated = version
+        found = reduce(Evaluation.plus, (evaluation for _, evaluation in results))
+        self.duals_bytes = found.duals_bytes
+        return RoundResult(results[0][0], found)
 
     def _keep_snapshots(self) -> None:
         self.rounds_since_snapshot += 1
@@ -246,26 +263,18 @@ class DaskTeam:
         place_lost(self.homes, [n for n in gone if self.homes[n] not in alive], alive)
         self._build(gone)
         undone = self._on_all("contribute", _tasks.contribute, self.must_undo)
-        model = self._conclude(undone)
-        new = self._new_version()
-        self._results(self._on_all("receive", _tasks.receive, new, (self.judged,), model))
+        new, args = self._new_version(), (self._make_model(undone), SCALES[:1])
+        self._results(self._on_all("restore", _tasks.evaluate, new, (self.evaluated,), *args))
         self.version = new
         self.must_undo = self.needs_repair = False
         self.moved.clear()
 
     def _build(self, numbers: Iterable[int]) -> None:
-        built = [
-            self._on_shard(
-                "build",
-                _tasks.build,
-                number,
-                self.setting,
-                self.data.groups[number],
-                self.data.read(number, self.homes[number]),
-                self.snapshots[number],
-            )
-            for number in numbers
-        ]
+        built = []
+        for number in numbers:
+            blocks = self.data.read(number, self.homes[number])
+            args = self.setup, self.data.groups[number], blocks, self.snapshots[number]
+            built.append(self._on_shard("build", _tasks.build, number, *args))
         self._results(built)
 
     def _on_all(self, name: str, task: Any, *args: Any) -> list[Any]:
@@ -273,7 +282,7 @@ class DaskTeam:
 
     def _on_shard(self, name: str, task: Any, number: int, *args: Any) -> Any:
         self.n_calls += 1
-        call = Call(self.setting.token, number, self.n_calls)
+        call = Call(self.setup.token, number, self.n_calls)
         return self.workers.submit(name, task, call, *args, workers=[self.homes[number]])
 
     def _results(self, futures: list[Any]) -> list[Any]:
