@@ -11,7 +11,8 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.options import InputError
-from topksvm._numba import warm_up
+from benchmarks.timing import print_progress
+from topksvm.estimators import warm_up
 
 COMMANDS = {
     "peers": "race against peers, to an equal objective and to an equal test accuracy",
@@ -24,6 +25,9 @@ COMMANDS = {
     "distributed": "rounds and bytes by the number of shards, Dask against one process",
 }
 """A command is the module of its name, whose docstring is the help."""
+
+LOSSES = ("topk_hinge_alpha", "softmax")
+"""What is trained with, and so is compiled first."""
 
 _EXAMPLES = """examples:
   python -m benchmarks peers --quick --out bench/quick
@@ -70,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     try:
         if options.command != "report":
-            warm_up()
+            print_progress("compiling what is not in the cache")
+            warm_up(LOSSES)
         tables = options.run(options)
     except InputError as error:
         print(f"benchmarks: {error}", file=sys.stderr)

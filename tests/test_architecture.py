@@ -51,6 +51,7 @@ OPTIONAL = {
     "pyarrow",
     "onnxruntime",
     "PIL",
+    "pooch",
 }
 
 
