@@ -51,9 +51,9 @@ $(VENV)/.bench-installed: $(VENV)/.installed
 bench: $(VENV)/.bench-installed ## measure the speed on this machine, beside that of others
 	$(BIN)/python -m benchmarks guard
 	rm -rf bench/quick
-	$(BIN)/python -m benchmarks --quick --out bench/quick
-	$(BIN)/topksvm bench projections --out bench
-	$(BIN)/topksvm bench solver
+	$(BIN)/python -m benchmarks peers --quick --out bench/quick
+	$(BIN)/python -m benchmarks projections --out bench
+	$(BIN)/python -m benchmarks solver
 
 # Two processes for ten minutes; make fuzz SECONDS=60 is shorter.
 fuzz: SECONDS := 600

@@ -1,198 +1,110 @@
-"""``python -m benchmarks``: run, choose, report, guard."""
+"""``python -m benchmarks COMMAND``: run a command and print its tables."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
-from benchmarks import guard, machine, report
-from benchmarks.datasets import DATASETS, AbsentError, DataSet, is_stored, restore, store
-from benchmarks.jobs import CHOSEN, QUICK, RIVALS, choose_among, plan, plan_choice, read_chosen
-from benchmarks.measure import Store, run_jobs
-from benchmarks.rows import flatten, write
-from benchmarks.solvers import SOLVERS
-from topksvm._files import replacing
+from benchmarks import machine
+from benchmarks.options import InputError
+from benchmarks.timing import print_progress
+from topksvm.estimators import warm_up
 
-_EXAMPLES = """commands:
-  run      the races: time to an equal objective, and to an equal test accuracy (the default)
-  choose   choose each method's loss and C on the validation rows; writes benchmarks/chosen.json
-  report   CSV, plots and the page of the documentation, from a run
-  guard    ratios to matrix products and to np.sort; exit code 1 if a bound is broken
+COMMANDS = {
+    "peers": "race against peers, to an equal objective and to an equal test accuracy",
+    "report": "tables, CSV, plots and the page of the documentation, from a run of peers",
+    "guard": "ratios to references of the same run, against bounds or another checkout",
+    "projections": "time of the projections against the dimension",
+    "solver": "passes against matrix products, time to a gap against peers",
+    "path": "a path over C against single fits, paths for several k together",
+    "scale": "growth of time and memory with n, d and m, training from disk",
+    "distributed": "rounds and bytes by the number of shards, Dask against one process",
+}
+"""A command is the module of its name, whose docstring is the help."""
 
-examples:
-  python -m benchmarks --quick --out bench/quick
-  python -m benchmarks --threads 1 2 --out bench/peers
-  python -m benchmarks --threads 1 2 --out bench/peers --resume      goes on where it was stopped
+LOSSES = ("topk_hinge_alpha", "softmax")
+"""What is trained with, and so is compiled first."""
+
+_EXAMPLES = """examples:
+  python -m benchmarks peers --quick --out bench/quick
+  python -m benchmarks peers --threads 1 2 --out bench/peers
   python -m benchmarks report --out bench/peers --docs docs
-  python -m benchmarks --data digits --solvers 'topksvm hinge' 'LIBLINEAR -s 4' --out bench/one
-
-Caltech 101 Silhouettes and banking77 are read from the folder that TOPKSVM_DATA names.
+  python -m benchmarks guard --write before.json       in one checkout, and in the other:
+  python -m benchmarks guard --compare before.json     exit code 1 if it is more than 3 % slower
+  python -m benchmarks projections --out bench
+  python -m benchmarks solver --silhouettes FILE
+  python -m benchmarks scale --shape imagenet2012
 """
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the options."""
+    """Return the options; ``line`` is what was typed, ``run`` the command."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure topksvm against its peers; each solver in a process of its own.",
+        description="Measure the speed on this machine, always against a reference in one run.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=plain,
     )
-    parser.add_argument(
-        "command", nargs="?", default="run", choices=("run", "choose", "report", "guard")
-    )
-    parser.add_argument(
-        "--data", nargs="+", choices=DATASETS, metavar="NAME", help=_names(DATASETS)
-    )
-    parser.add_argument(
-        "--solvers", nargs="+", choices=SOLVERS, metavar="NAME", help=_names(SOLVERS)
-    )
-    parser.add_argument(
-        "--threads",
-        nargs="+",
-        type=_positive,
-        default=[1],
-        metavar="N",
-        help="the races take the first number, the largest data the largest; the others are for "
-        "how the time falls with threads",
-    )
-    parser.add_argument(
-        "--budget",
-        type=float,
-        metavar="S",
-        help="seconds of fitting for a solver on a problem (30, or 5 with --quick; twice that in a "
-        "race to an accuracy)",
-    )
-    parser.add_argument("--quick", action="store_true", help="small data only, in two minutes")
-    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
-    parser.add_argument("--out", type=Path, default=Path("bench/peers"), metavar="DIR")
-    parser.add_argument(
-        "--docs", type=Path, metavar="DIR", help="report: write benchmarks.rst and images there"
-    )
-    return parser.parse_args(arguments)
-
-
-def _names(table: Iterable[str]) -> str:
-    return "of " + ", ".join(table)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        own = commands.add_parser(name, help=summary, formatter_class=plain)
+        if [name] == words[:1]:  # The others are not needed, not even to be importable.
+            module = import_module(f"benchmarks.{name}")
+            own.description = module.__doc__
+            own.add_argument("--json", action="store_true", help="print JSON")
+            module.add_options(own)
+            own.set_defaults(run=module.run)
+    options = parser.parse_args(words)
+    options.line = words
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code."""
+    """Run a command; return 1 if a verdict in its tables is not ok, 2 for a mistake in the input.
+
+    A command returns tables by title, each of them a list of rows, and each of these a value by
+    column. ``machine`` is what they were measured on, if that is not the present run.
+    """
     options = parse(arguments)
-    commands: dict[str, Callable[[argparse.Namespace], int]] = {
-        "run": run,
-        "choose": choose,
-        "report": write_report,
-        "guard": lambda options: guard.judge(guard.measure(quick=options.quick)),
-    }
-    if options.docs is not None and options.command != "report":
-        return _complain("--docs is for report; run first, then report.")
-    options.line = list(sys.argv[1:] if arguments is None else arguments)
-    return commands[options.command](options)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the races that are not in the store yet, then report."""
-    results = _open_store(options, "results.jsonl")
-    if results is None:
+    try:
+        if options.command != "report":
+            print_progress("compiling what is not in the cache")
+            warm_up(LOSSES)
+        tables = options.run(options)
+    except InputError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    data, folder_of = _prepare(options)
-    jobs = plan(
-        data,
-        options.solvers or list(SOLVERS),
-        options.threads,
-        quick=options.quick,
-        budget=options.budget or (5.0 if options.quick else 30.0),
-    )
-    run_jobs(jobs, results, folder_of, _say)
-    return write_report(options)
+    facts = tables.pop("machine", None) or machine.facts(options.line)
+    if options.json:
+        print(json.dumps({"machine": facts} | tables, indent=2))
+    else:
+        print(machine.in_words(facts), *facts["commands"], sep="\n")
+        for title, rows in tables.items():
+            print(f"\n{title}\n\n{in_columns(rows)}")
+    verdicts = {row.get("verdict", "ok") for rows in tables.values() for row in rows}
+    return 0 if verdicts <= {"ok"} else 1
 
 
-def choose(options: argparse.Namespace) -> int:
-    """Choose each method's loss and C and write the choice."""
-    results = _open_store(options, "choice.jsonl")
-    if results is None:
-        return 2
-    data, folder_of = _prepare(options)
-    budget = options.budget or 60.0
-    jobs = list(plan_choice(data, options.solvers or list(SOLVERS), options.threads[0], budget))
-    run_jobs(jobs, results, folder_of, _say)
-    chosen = read_chosen()
-    for item in data:
-        points = {
-            (job.solver, job.objective): results.outcomes[job.key].points
-            for job in jobs
-            if job.data == item.name
-        }
-        for solver in RIVALS:
-            best = choose_among(points, solver)
-            if best is not None:
-                chosen.setdefault(item.name, {})[solver] = best
-    with replacing(CHOSEN) as path:
-        path.write_text(json.dumps(chosen, indent=2, sort_keys=True) + "\n")
-    print(f"written: {CHOSEN}")
-    return 0
+def in_columns(rows: list[dict[str, Any]]) -> str:
+    """Return the rows as text under the names of the columns; numbers are aligned at the right."""
+    columns = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        cells = [name, *map(_cell, values)]
+        align = str.ljust if all(isinstance(value, str) for value in values) else str.rjust
+        width = max(map(len, cells))
+        columns.append([align(cell, width) for cell in cells])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
-def write_report(options: argparse.Namespace) -> int:
-    """Write the CSV and print the tables; with ``--docs``, the page and its plots too."""
-    file = options.out / "results.jsonl"
-    if not file.is_file():
-        return _complain(f"{file} is not there; run python -m benchmarks --out {options.out}.")
-    outcomes = list(Store(file).outcomes.values())
-    folders = {o.job.data: options.out / "data" / o.job.data for o in outcomes}
-    rows = flatten(outcomes, {name: restore(path).shape for name, path in folders.items()})
-    write(rows, options.out / "results.csv")
-    facts = json.loads((options.out / "machine.json").read_text())
-    print(report.text(rows, facts))
-    if options.docs is not None:
-        facts["commands"].append(machine.command_of(options.line))
-        report.write_page(rows, facts, options.docs)
-        print(f"written: {options.docs / 'benchmarks.rst'}")
-    return 0
-
-
-def _open_store(options: argparse.Namespace, name: str) -> Store | None:
-    file = options.out / name
-    if file.is_file() and not options.resume:
-        _complain(f"{file} is there already; pass --resume to go on with it, or another --out.")
-        return None
-    machine.record(options.out, [a for a in options.line if a != "--resume"])
-    return Store(file)
-
-
-def _prepare(options: argparse.Namespace) -> tuple[list[DataSet], Callable[[str], Path]]:
-    """Write the data where every process reads them; leave out what is not there."""
-    default = QUICK if options.quick else [name for name in DATASETS if name != "tiny"]
-    found = []
-    for name in options.data or default:
-        folder = options.out / "data" / name
-        try:
-            if not is_stored(folder):
-                store(DATASETS[name].load(), folder)
-        except AbsentError as error:
-            _say(f"{name} is left out: {error}")
-        else:
-            found.append(DATASETS[name])
-    return found, lambda name: options.out / "data" / name
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def _complain(message: str) -> int:
-    print(f"benchmarks: {message}", file=sys.stderr)
-    return 2
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

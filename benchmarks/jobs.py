@@ -44,21 +44,10 @@ QUICK = ("digits", "banking77", "caltech")
 
 @dataclass(frozen=True)
 class Job:
-    """One measurement.
+    """One measurement, on so many `threads` for all libraries, stopped after `budget` seconds.
 
-    Parameters
-    ----------
-    kind : {"objective", "accuracy", "choice", "latency", "products"}
-        A race to an objective; one to an accuracy; the choice of C for it; the time of predictions;
-        the time of the two matrix products of a pass.
-    data, solver, objective : str
-        Names.
-    C : float
-        The strength of the loss.
-    threads : int
-        For all libraries alike.
-    budget : float
-        Seconds of fitting, after which it is stopped.
+    The `kind` is a race to an ``"objective"`` or to an ``"accuracy"``, the ``"choice"`` of C for
+    the latter, the ``"latency"`` of predictions, or the two matrix ``"products"`` of a pass.
     """
 
     kind: str
@@ -76,8 +65,9 @@ class Job:
 
     @property
     def title(self) -> str:
-        """For people."""
-        return f"{self.kind}: {self.data}, {self.objective}, C = {self.C:g}, {self.solver}"
+        """The job in words."""
+        words = (self.data, self.objective, f"C = {self.C:g}" if self.C else "", self.solver)
+        return f"{self.kind}: {', '.join(filter(None, words))}"
 
 
 def plan(

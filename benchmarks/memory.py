@@ -1,50 +1,44 @@
-"""The most memory that a piece of work used, beyond what was there before."""
+"""The most memory that a process, or a piece of work in it, used."""
 
 from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _STATUS = Path("/proc/self/status")
 _RESET = Path("/proc/self/clear_refs")
 
 
-class Peak:
-    """Filled in when the block of :func:`watch` ends."""
+def with_memory(work: Callable[[], T]) -> tuple[float, T]:
+    """Return how far the resident memory rose during a piece of work, in MB, and its result.
 
-    megabytes: float = 0.0
-
-
-@contextmanager
-def watch() -> Iterator[Peak]:
-    """Yield a :class:`Peak`: how far the resident memory rose above what it was at the start.
-
-    Where the kernel can set the mark back (Linux), earlier work does not hide later work. Elsewhere
-    the mark of the whole process is used, which can only be too small.
+    Where the peak can be reset (Linux), earlier work does not hide later work. Elsewhere it is that
+    of the whole process, and the difference can only be too small.
     """
-    peak = Peak()
     try:
         _RESET.write_text("5")
     except OSError:
-        before = _high_water()
+        before = peak_megabytes()
     else:
         before = _from_status("VmRSS")
-    yield peak
-    peak.megabytes = max(0.0, _high_water() - before)
+    result = work()
+    return max(0.0, peak_megabytes() - before), result
 
 
-def _high_water() -> float:
+def peak_megabytes() -> float:
+    """Return the most memory that this process has had."""
     if _STATUS.exists():
+        # What getrusage says begins with the memory of the process that started this one.
         return _from_status("VmHWM")
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def _from_status(field: str) -> float:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError(f"{_STATUS} has no {field}.")
+    (line,) = (s for s in _STATUS.read_text().splitlines() if s.startswith(f"{field}:"))
+    return int(line.split()[1]) * 1024 / 1e6

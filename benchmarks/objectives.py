@@ -22,14 +22,9 @@ _BLOCK = 1 << 22
 class Objective:
     r"""``1/2 ||W||^2 + C sum_i loss(W x_i, y_i)``, without intercepts.
 
-    Parameters
-    ----------
-    loss : {"hinge", "softmax"}
-        ``"hinge"``: the top-k hinge loss alpha, which for k = 1 is Crammer and Singer's: the mean
-        of the k largest :math:`1 + s_j - s_y` of the wrong classes, or 0 if that is negative.
-        ``"softmax"``: the multinomial logistic loss.
-    k : int
-        Of the hinge loss.
+    The loss is ``"softmax"``, the multinomial logistic loss, or ``"hinge"``, the top-k hinge loss
+    alpha: the mean of the k largest :math:`1 + s_j - s_y` of the wrong classes, or 0 if that is
+    negative. For k = 1 it is Crammer and Singer's.
     """
 
     loss: str

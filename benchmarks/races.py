@@ -1,4 +1,4 @@
-"""Who was there first: from the measurements to the times that are compared."""
+"""Who reached the goal first: from the measurements to the times that are compared."""
 
 from __future__ import annotations
 
@@ -16,21 +16,9 @@ from benchmarks.worker import GOAL
 class Arrival:
     """When a solver reached the goal.
 
-    Parameters
-    ----------
-    solver : str
-        Its name.
-    is_ours : bool
-        Whether it is one of this package.
-    seconds : float or None
-        Of the fastest of its fits that reached the goal; None if none did.
-    tried : float or None
-        Of the longest fit that did not; the budget if not even the first one ended. None if the
-        solver could not take part.
-    note : str
-        Where it was not reached, why.
-    megabytes : float or None
-        The most memory that a fit used beyond its input.
+    `seconds` are those of the fastest of its fits that reached it, None if none did. Then `tried`
+    are those of its longest fit, the budget if not even the first one ended, None if it could not
+    take part; and `note` says why. `megabytes` is the most memory of a fit beyond its input.
     """
 
     solver: str
@@ -56,7 +44,7 @@ class Race:
     @property
     def ours(self) -> float | None:
         """Seconds of the faster of ours."""
-        return _least([a.seconds for a in self.arrivals if a.is_ours])
+        return _least(a.seconds for a in self.arrivals if a.is_ours)
 
     @property
     def best_peer(self) -> Arrival | None:
@@ -74,9 +62,10 @@ class Race:
     @property
     def least_ratio(self) -> float | None:
         """How many times as long as ours the peers took at least, where none of them arrived."""
-        tried = _least([a.tried for a in self.arrivals if not a.is_ours])
-        is_known = self.ours is not None and self.best_peer is None and tried is not None
-        return (tried or 0.0) / (self.ours or 1.0) if is_known else None
+        tried = _least(a.tried for a in self.arrivals if not a.is_ours)
+        if self.ours is None or self.best_peer is not None or tried is None:
+            return None
+        return tried / self.ours
 
     @property
     def has_peers(self) -> bool:
@@ -97,66 +86,55 @@ class Race:
 
 def objective_races(rows: list[Row]) -> list[Race]:
     """Return the races to an objective within a thousandth of the optimum."""
+    duals: dict[Any, float] = {}  # The best, whatever the number of threads it was found with.
+    for row in rows:
+        if row["kind"] == "objective" and row["dual"] is not None:
+            problem = row["data"], row["objective"], row["C"]
+            duals[problem] = max(row["dual"], duals.get(problem, row["dual"]))
     races = []
-    for (data, objective, C, threads), group in _groups(rows, "objective").items():
-        dual = _best_dual(rows, data, objective, C)
-        if dual is None:
-            continue  # Nobody proved anything, so nothing can be said.
-        _check(group, dual)
+    for (*problem, threads), group in _groups(rows, "objective", "objective", "C").items():
+        if tuple(problem) not in duals:
+            continue  # Without a bound on the optimum nothing can be said.
+        dual = duals[tuple(problem)]
 
         def gap(row: Row, dual: float = dual) -> float:
             return suboptimality(row["primal"], dual)
 
-        arrivals = _arrivals(
-            group, lambda row: gap(row) <= GOAL, lambda row: f"{gap(row):.1e}", gap
-        )
-        shape = _shape(group)
-        races.append(Race(data, shape, objective, C, threads, f"within {GOAL:g}", arrivals))
+        for row in filter(_is_point, group):
+            if gap(row) < -1e-6:
+                raise RuntimeError(
+                    f"{row['solver']} on {row['data']}, {row['objective']}: objective "
+                    f"{row['primal']!r} below the proven bound {dual!r}. One of them is wrong."
+                )
+        arrivals = _arrivals(group, gap, GOAL, lambda row: f"{gap(row):.1e}")
+        data, objective, C = problem
+        goal = f"within {GOAL:g}"
+        races.append(Race(data, _shape(group), objective, C, threads, goal, arrivals))
     return races
 
 
-def _check(group: list[Row], dual: float) -> None:
-    """Raise if a value is below a proven bound: somebody solves another problem."""
-    for row in group:
-        if row["primal"] is not None and suboptimality(row["primal"], dual) < -1e-6:
-            raise RuntimeError(
-                f"{row['solver']} on {row['data']}, {row['objective']}: objective "
-                f"{row['primal']!r} below the proven bound {dual!r}. One of them is wrong."
-            )
-
-
 def accuracy_races(rows: list[Row]) -> list[Race]:
-    """Return the races to the test accuracy of the best peer at the end of its ladder."""
-    by_data: dict[Any, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["kind"] == "accuracy":
-            by_data[row["data"], row["threads"]].append(row)
+    """Return the races to the test accuracy of the best peer at the end of its settings."""
     races = []
-    for (data, threads), group in by_data.items():
-        target = max(_final_accuracies(group), default=None)
-        if target is None:
+    for (data, threads), group in _groups(rows, "accuracy").items():
+        last = {r["solver"]: r["accuracy"] for r in group if not r["is_ours"] and _is_point(r)}
+        if not last:
             continue
+        target = max(last.values())
 
         def lack(row: Row, target: float = target) -> float:
             return target - row["accuracy"]
 
-        arrivals = _arrivals(
-            group, lambda row: lack(row) <= 0.0, lambda row: f"{row['accuracy']:.4f}", lack
-        )
+        arrivals = _arrivals(group, lack, 0.0, lambda row: f"{row['accuracy']:.4f}")
         races.append(Race(data, _shape(group), "", 0.0, threads, f"{target:.4f}", arrivals))
     return races
 
 
-def _final_accuracies(group: list[Row]) -> list[float]:
-    last = {r["solver"]: r["accuracy"] for r in group if not r["is_ours"] and _is_point(r)}
-    return list(last.values())
-
-
 def _arrivals(
     group: list[Row],
-    is_there: Callable[[Row], bool],
-    describe: Callable[[Row], str],
     distance: Callable[[Row], float],
+    goal: float,
+    describe: Callable[[Row], str],
 ) -> list[Arrival]:
     by_solver: dict[str, list[Row]] = defaultdict(list)
     for row in group:
@@ -164,47 +142,28 @@ def _arrivals(
     arrivals = []
     for solver, rows in by_solver.items():
         points = [row for row in rows if _is_point(row)]
-        seconds = _least([row["seconds"] for row in points if is_there(row)])
-        note = ""
+        seconds = _least(row["seconds"] for row in points if distance(row) <= goal)
+        note, tried = "", None
         if seconds is None:
-            nearest = min(points, key=distance, default=None)
             note = rows[0]["reason"] or "not reached"
-            if nearest is not None:
+            if points:
+                nearest = min(points, key=distance)
                 note += f" ({describe(nearest)} after {nearest['seconds']:.2g} s)"
-        tried = None if seconds is not None else _tried(rows)
+                tried = max(row["seconds"] for row in points)
+            elif rows[0]["status"] == "stopped":
+                tried = rows[0]["budget"]
         most = max((row["megabytes"] for row in points if row["megabytes"]), default=None)
         arrivals.append(Arrival(solver, bool(rows[0]["is_ours"]), seconds, tried, note, most))
     return arrivals
 
 
-def _tried(rows: list[Row]) -> float | None:
-    """Return the seconds that a solver that did not arrive was given in one fit, at least."""
-    finished = [row["seconds"] for row in rows if _is_point(row)]
-    if finished:
-        return max(finished)
-    return rows[0]["budget"] if rows[0]["status"] == "stopped" else None
-
-
-def _groups(rows: list[Row], kind: str) -> dict[tuple[str, str, float, int], list[Row]]:
-    groups: dict[tuple[str, str, float, int], list[Row]] = defaultdict(list)
+def _groups(rows: list[Row], kind: str, *columns: str) -> dict[Any, list[Row]]:
+    """Return the rows by data set, `columns`, and threads."""
+    groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         if row["kind"] == kind:
-            groups[row["data"], row["objective"], row["C"], row["threads"]].append(row)
+            groups[tuple(row[name] for name in ("data", *columns, "threads"))].append(row)
     return groups
-
-
-def _best_dual(rows: list[Row], data: str, objective: str, C: float) -> float | None:
-    """Return the best bound, whatever the number of threads it was found with."""
-    problem = ("objective", data, objective, C)
-    return max(
-        (
-            row["dual"]
-            for row in rows
-            if (row["kind"], row["data"], row["objective"], row["C"]) == problem
-            and row["dual"] is not None
-        ),
-        default=None,
-    )
 
 
 def _is_point(row: Row) -> bool:
@@ -215,5 +174,5 @@ def _shape(group: list[Row]) -> tuple[int, int, int]:
     return group[0]["n"], group[0]["d"], group[0]["m"]
 
 
-def _least(values: list[float | None]) -> float | None:
+def _least(values: Any) -> float | None:
     return min((value for value in values if value is not None), default=None)

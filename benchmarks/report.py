@@ -1,16 +1,20 @@
-"""The page of the documentation, and its short form for the terminal."""
+"""Tables, CSV, plots and the page of the documentation, from a run of peers."""
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import tables
+from benchmarks import machine, tables
+from benchmarks.datasets import restore
+from benchmarks.measure import Store
+from benchmarks.options import InputError
 from benchmarks.plots import draw_paths, draw_ratios
 from benchmarks.races import Race, accuracy_races, objective_races
-from benchmarks.rows import Row
-from topksvm._files import replacing
+from benchmarks.rows import Row, flatten, write
 
 _INTRODUCTION = """\
 Benchmarks
@@ -26,7 +30,7 @@ How it is measured
 - Every solver minimises the same objective, ½‖W‖² + C Σ loss, without intercepts, from the same
   float32 rows. Its weights are judged by one function in float64, which shares no code with any
   solver. The optimum is bounded from below by the best dual value that was proven.
-- A solver is run with its stopping rule from hasty to exact, each time from nothing. The time to a
+- A solver is run with its stopping rule from loose to exact, each time from nothing. The time to a
   goal is that of its fastest fit that reached it. Fits of less than 0.3 s are repeated, and the
   fastest counts.
 - Each solver has a process of its own, with as many threads as the table says for all libraries.
@@ -41,11 +45,11 @@ How it is measured
 
 _ACCURACY = """\
 Each method has its own C, chosen before on validation rows among four values (``python -m
-benchmarks choose``). The hinge of topksvm has its own k as well, chosen in the same way among 5, 1,
-10 and 20, as the guide advises: like C, it is there to be chosen, and the best one to train with is
-often larger than the number of guesses. No test row has a part in it. The goal is the top-5
-accuracy on test rows of the best peer at the end of its stopping rules, the last of which is near
-its default: what one gets for waiting.
+benchmarks peers --choose``). The hinge of topksvm has its own k as well, chosen in the same way
+among 5, 1, 10 and 20, as the guide advises: like C, it is there to be chosen, and the best one to
+train with is often larger than the number of guesses. No test row has a part in it. The goal is the
+top-5 accuracy on test rows of the best peer at the end of its stopping rules, the last of which is
+near its default: what one gets for waiting.
 """
 
 _PRODUCTS = """\
@@ -58,25 +62,61 @@ _GUARD = """\
 What keeps it fast
 ------------------
 
-``python -m benchmarks guard``, part of ``make bench``, compares a pass with the two matrix products
-of its shape, and the dual step with ``np.sort`` of the same scores, taking turns in one run, and
-fails if a ratio is above a generous bound. It needs no quiet machine and no record of older runs.
+``python -m benchmarks guard``, part of ``make bench``, compares passes and the time to a gap with
+the two matrix products of the shape, and the dual step with ``np.sort`` of the same scores, taking
+turns in one run, and fails if a ratio is above a generous bound. It needs no quiet machine and no
+record of older runs. On a quiet machine, ``--write FILE`` in one checkout and ``--compare FILE`` in
+another fail if a ratio has grown by more than 3 %.
 """
 
 
-def text(rows: list[Row], facts: dict[str, Any]) -> str:
-    """Return the tables for a terminal."""
-    races = objective_races(rows)
-    accuracies = accuracy_races(rows)
-    parts = [f"{facts['processor']}, {facts['date']}", ""]
-    for race in (*races, *accuracies):
-        what = f"{race.objective}, C = {race.C:g}" if race.objective else f"top-5 {race.goal}"
-        parts.append(f"{race.data}, {what}, threads = {race.threads}")
-        parts += [
-            f"    {a.solver:30} {tables.seconds(a.seconds) if a.seconds else a.note}"
-            for a in race.arrivals
-        ]
-    return "\n".join([*parts, "", *summary(races, accuracies)])
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--out", type=Path, default=Path("bench/peers"), metavar="DIR")
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="write benchmarks.rst and its images there"
+    )
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Write the CSV; with ``--docs``, the page and its plots too."""
+    rows, found = read(options.out)
+    if options.docs is not None:
+        found["machine"]["commands"].append(machine.command_of(options.line))
+        write_page(rows, found["machine"], options.docs)
+    return found
+
+
+def read(folder: Path) -> tuple[list[Row], dict[str, Any]]:
+    """Return the rows of a run, which are written as CSV, and the tables for a terminal."""
+    file = folder / "results.jsonl"
+    if not file.is_file():
+        raise InputError(f"{file} does not exist; run python -m benchmarks peers --out {folder}")
+    outcomes = list(Store(file).outcomes.values())
+    names = {outcome.job.data for outcome in outcomes}
+    rows = flatten(outcomes, {name: restore(folder / "data" / name).shape for name in names})
+    write(rows, folder / "results.csv")
+    races, accuracies = objective_races(rows), accuracy_races(rows)
+    return rows, {
+        "machine": json.loads((folder / "machine.json").read_text()),
+        "Seconds to the goal": in_rows([*races, *accuracies]),
+        "Where we stand": [{"goal": line} for line in summary(races, accuracies)],
+    }
+
+
+def in_rows(races: list[Race]) -> list[dict[str, Any]]:
+    """Return a row for each solver of each race."""
+    return [
+        {
+            "data": race.data,
+            "goal": f"{race.objective}, C = {race.C:g}" if race.objective else f"top-5 {race.goal}",
+            "threads": race.threads,
+            "solver": arrival.solver,
+            "seconds": tables.seconds(arrival.seconds) if arrival.seconds else arrival.note,
+        }
+        for race in races
+        for arrival in race.arrivals
+    ]
 
 
 def summary(races: list[Race], accuracies: list[Race]) -> list[str]:
@@ -118,19 +158,14 @@ def _with_ratio(race: Race) -> str:
 
 def write_page(rows: list[Row], facts: dict[str, Any], docs: Path) -> None:
     """Write ``benchmarks.rst`` and its plots."""
-    races, accuracies = objective_races(rows), accuracy_races(rows)
     images = docs / "images" / "benchmarks"
-    with replacing(images / "ratios.png") as path:
-        draw_ratios(races, accuracies).savefig(path, dpi=150)
-    names = []
-    for objective in ("hinge-1", "hinge-5", "softmax"):
-        figure = draw_paths(rows, objective)
-        if figure is not None:
-            names.append(f"{objective}.png")
-            with replacing(images / names[-1]) as path:
-                figure.savefig(path, dpi=150)
-    with replacing(docs / "benchmarks.rst") as path:
-        path.write_text(page(rows, facts, names), encoding="utf-8")
+    images.mkdir(parents=True, exist_ok=True)
+    figures = {"ratios": draw_ratios(objective_races(rows), accuracy_races(rows))}
+    figures |= {objective: draw_paths(rows, objective) for objective in tables.TITLES}
+    figures = {name: figure for name, figure in figures.items() if figure is not None}
+    for name, figure in figures.items():
+        figure.savefig(images / f"{name}.png", dpi=150)
+    (docs / "benchmarks.rst").write_text(page(rows, facts, list(figures)), encoding="utf-8")
 
 
 def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
@@ -141,7 +176,7 @@ def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
         tables.machine(facts),
         _section("Where we stand"),
         "".join(tables.paragraph(line, "- ") for line in summary(races, accuracies)),
-        tables.image("ratios.png", "How many times as long as ours the fastest peer takes"),
+        tables.image("ratios", "How many times as long as ours the fastest peer takes"),
         _section("Time to an equal objective"),
         tables.paragraph(
             "Seconds to an objective within a thousandth of the optimum. The last column is the "
@@ -152,10 +187,10 @@ def page(rows: list[Row], facts: dict[str, Any], images: list[str]) -> str:
         group = [race for race in races if race.objective == objective]
         if group:
             parts += [_section(title, "~"), tables.races(group)]
-            if f"{objective}.png" in images:
-                parts.append(tables.image(f"{objective}.png", f"Sub-optimality by time, {title}"))
+            if objective in images:
+                parts.append(tables.image(objective, f"Sub-optimality by time, {title}"))
     if accuracies:
-        parts += [_section("Time to an equal accuracy"), _ACCURACY, tables.accuracies(accuracies)]
+        parts += [_section("Time to an equal accuracy"), _ACCURACY, tables.races(accuracies)]
         parts += ["What was chosen:\n", tables.choices(rows)]
     parts += [
         _section("Memory"),

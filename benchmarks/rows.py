@@ -9,26 +9,14 @@ from typing import Any
 
 from benchmarks.measure import Outcome
 from benchmarks.solvers import SOLVERS
-from topksvm._files import replacing
 
 Row = dict[str, Any]
 
-_TEXTS = ("kind", "data", "objective", "solver", "status", "reason", "setting")
-_INTEGERS = ("n", "d", "m", "threads", "is_ours")
-_NUMBERS = (
-    "C",
-    "budget",
-    "seconds",
-    "primal",
-    "dual",
-    "accuracy",
-    "megabytes",
-    "compile_seconds",
-    "evaluation_seconds",
-    "seconds_1",
-    "seconds_10000",
+COLUMNS = (
+    *("kind", "data", "objective", "solver", "status", "reason", "setting"),
+    *("n", "d", "m", "threads", "is_ours", "C", "budget", "seconds", "primal", "dual", "accuracy"),
+    *("megabytes", "compile_seconds", "evaluation_seconds", "seconds_1", "seconds_10000"),
 )
-COLUMNS = (*_TEXTS, *_INTEGERS, *_NUMBERS)
 
 
 def flatten(outcomes: Iterable[Outcome], shapes: dict[str, tuple[int, int, int]]) -> list[Row]:
@@ -59,29 +47,7 @@ def flatten(outcomes: Iterable[Outcome], shapes: dict[str, tuple[int, int, int]]
 
 def write(rows: list[Row], path: Path) -> None:
     """Write the rows as CSV; what is not known is empty."""
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+    with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, COLUMNS)
         writer.writeheader()
-        for row in rows:
-            writer.writerow({name: _text(row[name]) for name in COLUMNS})
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def read(path: Path) -> list[Row]:
-    """Read what :func:`write` wrote."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        return [
-            {name: _value(name, text) for name, text in line.items()}
-            for line in csv.DictReader(stream)
-        ]
-
-
-def _value(name: str, text: str) -> Any:
-    if name in _TEXTS:
-        return text
-    if text == "":
-        return None
-    return int(text) if name in _INTEGERS else float(text)
+        writer.writerows(rows)

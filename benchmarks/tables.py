@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from benchmarks.races import Arrival, Race
+from benchmarks.machine import in_words
+from benchmarks.races import Race
 from benchmarks.rows import Row
 
 TITLES = {
@@ -17,32 +18,25 @@ TITLES = {
 }
 
 
-def table(header: list[str], lines: Iterable[list[str]]) -> str:
-    """Return a list-table, or nothing if there are no lines."""
-    body = [_line(line) for line in lines]
-    if not body:
+def table(lines: list[dict[str, str]]) -> str:
+    """Return a list-table with the names of the columns as header, or nothing without lines."""
+    if not lines:
         return ""
-    return ".. list-table::\n   :header-rows: 1\n\n" + _line(header) + "".join(body)
+    body = [_line(line.values()) for line in [dict(zip(lines[0], lines[0], strict=True)), *lines]]
+    return ".. list-table::\n   :header-rows: 1\n\n" + "".join(body)
 
 
-def _line(cells: list[str]) -> str:
+def _line(cells: Any) -> str:
     first, *rest = cells
     return f"   * - {first}\n" + "".join(f"     - {cell}\n" for cell in rest)
 
 
 def paragraph(text: str, first: str = "") -> str:
     """Return text in lines of the usual length."""
-    return (
-        textwrap.fill(
-            text,
-            100,
-            initial_indent=first,
-            subsequent_indent=" " * len(first),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        + "\n"
-    )
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    indent = " " * len(first)
+    text = textwrap.fill(text, 100, initial_indent=first, subsequent_indent=indent, **options)
+    return f"{text}\n"
 
 
 def seconds(value: float | None) -> str:
@@ -54,56 +48,78 @@ def seconds(value: float | None) -> str:
 
 def image(name: str, alt: str) -> str:
     """Return a picture."""
-    return f".. image:: images/benchmarks/{name}\n   :alt: {alt}\n"
+    return f".. image:: images/benchmarks/{name}.png\n   :alt: {alt}\n"
 
 
 def machine(facts: dict[str, Any]) -> str:
-    """Return machine, versions and commands."""
-    versions = ", ".join(f"{name} {value}" for name, value in facts["versions"].items())
+    """Return machine, commit, versions and commands."""
     commands = "".join(f"   {command}\n" for command in facts["commands"])
-    machine = (
-        f"Measured on {facts['date']}: {facts['processor']}, {facts['processors']} processors, "
-        f"{facts['memory']} of memory, {facts['platform']}. Versions: {versions}."
-    )
     how = (
         "The commands, in the root of the project, with the peers of this list installed, and "
         "``TOPKSVM_DATA`` set to the folder that holds Caltech 101 Silhouettes and banking77::"
     )
-    return f"{paragraph(machine)}\n{paragraph(how)}\n{commands}"
+    return f"{paragraph(in_words(facts))}\n{paragraph(how)}\n{commands}"
 
 
 def races(group: list[Race]) -> str:
-    """Return times to an objective: a line per problem, a column per solver."""
-    solvers = _solvers(group)
-    header = ["data", "n, d, m", "C", "threads", *solvers, "peer / ours"]
-    lines = [
+    """Return the times to a goal: a line per problem, a column per solver."""
+    return table(
         [
-            race.data,
-            "{}, {}, {}".format(*race.shape),
-            f"{race.C:g}",
-            str(race.threads),
-            *(_arrival(race, solver) for solver in solvers),
-            _ratio(race),
+            {"data": race.data}
+            | (
+                {"n, d, m": "{}, {}, {}".format(*race.shape), "C": f"{race.C:g}"}
+                if race.objective
+                else {"top-5 accuracy": race.goal}
+            )
+            | {"threads": str(race.threads)}
+            | _by_solver(race, group, lambda a: a.note if a.seconds is None else seconds(a.seconds))
+            | {"peer / ours": _ratio(race)}
+            for race in group
         ]
-        for race in group
-    ]
-    return table(header, lines)
+    )
 
 
-def accuracies(group: list[Race]) -> str:
-    """Return times to an accuracy."""
-    solvers = _solvers(group)
-    lines = [
-        [
-            race.data,
-            race.goal,
-            str(race.threads),
-            *(_arrival(race, solver) for solver in solvers),
-            _ratio(race),
-        ]
+def memory(group: list[Race]) -> str:
+    """Return megabytes."""
+
+    def megabytes(arrival: Any) -> str:
+        return "" if arrival.megabytes is None else f"{arrival.megabytes:.0f}"
+
+    return table([_problem(race) | _by_solver(race, group, megabytes) for race in group])
+
+
+def products(rows: list[Row], group: list[Race]) -> str:
+    """Return times in units of the two matrix products of a pass."""
+    unit = {(r["data"], r["threads"]): r["seconds"] for r in rows if r["kind"] == "products"}
+    lines = []
+    for race in group:
+        one = unit.get((race.data, race.threads))
+        if one:
+
+            def in_units(arrival: Any, one: float = one) -> str:
+                return "" if arrival.seconds is None else f"{arrival.seconds / one:.0f}"
+
+            cells = {"the products": f"{1e3 * one:.3g} ms"} | _by_solver(race, group, in_units)
+            lines.append(_problem(race) | cells)
+    return table(lines)
+
+
+def threads(group: list[Race]) -> str:
+    """Return the problems that were raced with several numbers of threads."""
+    counts = sorted({race.threads for race in group})
+    times = {
+        (race.data, race.objective, f"{race.C:g}", arrival.solver, race.threads): arrival.seconds
         for race in group
-    ]
-    return table(["data", "top-5 accuracy", "threads", *solvers, "peer / ours"], lines)
+        for arrival in race.arrivals
+    }
+    lines = []
+    for key in dict.fromkeys(key[:4] for key in times):
+        row = [times.get((*key, count)) for count in counts]
+        if len(row) > 1 and all(row):
+            cells = {f"{n} threads": seconds(value) for n, value in zip(counts, row, strict=True)}
+            names = dict(zip(("data", "loss", "C", "solver"), key, strict=True))
+            lines.append(names | cells | {"gain": f"{(row[0] or 0.0) / (row[-1] or 1.0):.2f}"})
+    return table(lines)
 
 
 def choices(rows: list[Row]) -> str:
@@ -113,12 +129,13 @@ def choices(rows: list[Row]) -> str:
         for row in rows
         if row["kind"] == "accuracy"
     }
-    solvers = list(dict.fromkeys(solver for _, solver in chosen))
-    lines = [
-        [data, *(chosen.get((data, solver), "") for solver in solvers)]
-        for data in dict.fromkeys(data for data, _ in chosen)
-    ]
-    return table(["data", *solvers], lines)
+    solvers = dict.fromkeys(solver for _, solver in chosen)
+    return table(
+        [
+            {"data": data} | {solver: chosen.get((data, solver), "") for solver in solvers}
+            for data in dict.fromkeys(data for data, _ in chosen)
+        ]
+    )
 
 
 def _choice(objective: str, C: float) -> str:
@@ -126,104 +143,54 @@ def _choice(objective: str, C: float) -> str:
     return f"k = {k}, C = {C:g}" if k else f"C = {C:g}"
 
 
-def memory(group: list[Race]) -> str:
-    """Return megabytes."""
-    solvers = _solvers(group)
-    lines = []
-    for race in group:
-        most = {a.solver: a.megabytes for a in race.arrivals}
-        cells = [most.get(solver) for solver in solvers]
-        numbers = ["" if cell is None else f"{cell:.0f}" for cell in cells]
-        lines.append([race.data, f"{race.C:g}", str(race.threads), *numbers])
-    return table(["data", "C", "threads", *solvers], lines)
-
-
-def threads(group: list[Race]) -> str:
-    """Return the problems that were raced with several numbers of threads."""
-    counts = sorted({race.threads for race in group})
-    times = {
-        (race.data, race.objective, race.C, arrival.solver, race.threads): arrival.seconds
-        for race in group
-        for arrival in race.arrivals
-    }
-    lines = []
-    for data, objective, C, solver in dict.fromkeys(key[:4] for key in times):
-        row = [times.get((data, objective, C, solver, count)) for count in counts]
-        if all(value is not None for value in row) and len(row) > 1:
-            gain = f"{(row[0] or 0.0) / (row[-1] or 1.0):.2f}"
-            lines.append([data, objective, f"{C:g}", solver, *map(seconds, row), gain])
-    header = ["data", "loss", "C", "solver", *(f"{count} threads" for count in counts), "gain"]
-    return table(header, lines)
-
-
-def products(rows: list[Row], group: list[Race]) -> str:
-    """Return times in units of the two matrix products of a pass."""
-    unit = {(r["data"], r["threads"]): r["seconds"] for r in rows if r["kind"] == "products"}
-    solvers = _solvers(group)
-    lines = []
-    for race in group:
-        one = unit.get((race.data, race.threads))
-        if one:
-            times = {a.solver: a.seconds for a in race.arrivals}
-            cells = [times.get(solver) for solver in solvers]
-            numbers = ["" if cell is None else f"{cell / one:.0f}" for cell in cells]
-            problem = [race.data, f"{race.C:g}", str(race.threads)]
-            lines.append([*problem, f"{1e3 * one:.3g} ms", *numbers])
-    return table(["data", "C", "threads", "the products", *solvers], lines)
-
-
 def compilation(rows: list[Row]) -> str:
     """Return what the first fit of a process takes, in the median."""
-    seconds_of: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {}
     for row in rows:
         if row["solver"] and row["compile_seconds"]:
-            seconds_of.setdefault(row["solver"], []).append(row["compile_seconds"])
-    lines = [[name, f"{median(values):.2f}"] for name, values in seconds_of.items()]
-    return table(["solver", "seconds"], lines)
+            found.setdefault(row["solver"], []).append(row["compile_seconds"])
+    return table([{"solver": s, "seconds": f"{median(v):.2f}"} for s, v in found.items()])
 
 
 def latency(rows: list[Row]) -> str:
     """Return milliseconds of predictions."""
-    lines = [
+    return table(
         [
-            row["data"],
-            str(row["threads"]),
-            row["solver"],
-            f"{1e3 * row['seconds_1']:.3f}",
-            f"{1e3 * row['seconds_10000']:.1f}",
+            {
+                "data": row["data"],
+                "threads": str(row["threads"]),
+                "method": row["solver"],
+                "1 row": f"{1e3 * row['seconds_1']:.3f}",
+                "10,000 rows": f"{1e3 * row['seconds_10000']:.1f}",
+            }
+            for row in rows
+            if row["kind"] == "latency" and row["seconds_1"] is not None
         ]
-        for row in rows
-        if row["kind"] == "latency" and row["seconds_1"] is not None
-    ]
-    return table(["data", "threads", "method", "1 row", "10,000 rows"], lines)
+    )
 
 
 def skipped(rows: list[Row]) -> str:
     """Return who could not take part, and why."""
-    reasons = {
-        row["solver"]: row["reason"] for row in rows if row["status"] in ("skipped", "failed")
-    }
-    if not reasons:
-        return ""
+    reasons = {r["solver"]: r["reason"] for r in rows if r["status"] in ("skipped", "failed")}
     lines = "".join(f"- {solver}: {reason}\n" for solver, reason in reasons.items())
-    return f"Not measured\n------------\n\n{lines}"
+    return f"Not measured\n------------\n\n{lines}" if lines else ""
 
 
-def _solvers(group: list[Race]) -> list[str]:
-    """Return the solvers of which at least one result is known, ours first."""
-    found: dict[str, Arrival] = {}
-    for race in group:
-        for arrival in race.arrivals:
-            if arrival.seconds is not None or arrival.megabytes is not None:
-                found.setdefault(arrival.solver, arrival)
-    return sorted(found, key=lambda name: not found[name].is_ours)
+def _problem(race: Race) -> dict[str, str]:
+    return {"data": race.data, "C": f"{race.C:g}", "threads": str(race.threads)}
 
 
-def _arrival(race: Race, solver: str) -> str:
-    for arrival in race.arrivals:
-        if arrival.solver == solver:
-            return arrival.note if arrival.seconds is None else seconds(arrival.seconds)
-    return ""
+def _by_solver(race: Race, group: list[Race], cell: Callable[[Any], str]) -> dict[str, str]:
+    """Return a cell for each solver of which a result is known in the group, ours first."""
+    known = [
+        arrival
+        for other in group
+        for arrival in other.arrivals
+        if arrival.seconds is not None or arrival.megabytes is not None
+    ]
+    names = dict.fromkeys(a.solver for a in sorted(known, key=lambda a: not a.is_ours))
+    cells = {arrival.solver: cell(arrival) for arrival in race.arrivals}
+    return {name: cells.get(name, "") for name in names}
 
 
 def _ratio(race: Race) -> str:

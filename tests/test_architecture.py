@@ -19,8 +19,10 @@ LAYERS = {
     "_files": 0,
     "_interrupts": 0,
     "_kernel_cache": -1,
+    "_kernel_compiler": -1,
     "_matplotlib": 0,
     "_numba": 0,
+    "_progress": 0,
     "_scores_and_labels": 0,
     "_threads": 0,
     "_team": 1,
@@ -49,6 +51,7 @@ OPTIONAL = {
     "pyarrow",
     "onnxruntime",
     "PIL",
+    "pooch",
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from topksvm import _team
 from topksvm._interrupts import StopRequested
 from topksvm._numba import kernel
-from topksvm._team import read, make_team, barrier, broadcast, share_of, work_together
+from topksvm._team import barrier, broadcast, make_team, read, share_of, work_together
 
 needs_threads = pytest.mark.skipif(not _team.CAN_GIVE_WAY, reason="no teams on this system")
 

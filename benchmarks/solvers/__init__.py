@@ -1,4 +1,4 @@
-"""One small file per solver; a new one is a file with a subclass of `Solver`, and a line here."""
+"""One file per package; a new solver is a subclass of `Solver`, and a line here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from benchmarks.solvers.base import Fit, MissingError, Solver
 from benchmarks.solvers.cyanure import Cyanure
 from benchmarks.solvers.liblinear import Liblinear
 from benchmarks.solvers.lightning import Lightning
-from benchmarks.solvers.linear_svc import CrammerSinger, OneVsRest
-from benchmarks.solvers.logistic import LogisticLBFGS, LogisticNewtonCG
-from benchmarks.solvers.ours import HingeOurs, SoftmaxOurs
-from benchmarks.solvers.sequential import Sequential
-from benchmarks.solvers.sgd import SGDHinge, SGDLog
+from benchmarks.solvers.ours import HingeOurs, Sequential, SoftmaxOurs
+from benchmarks.solvers.scikit_learn import (
+    CrammerSinger,
+    LogisticLBFGS,
+    LogisticNewtonCG,
+    OneVsRest,
+    SGDHinge,
+    SGDLog,
+)
 
 __all__ = ["SOLVERS", "Fit", "MissingError", "Solver"]
 

@@ -20,25 +20,17 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of one fit.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (m, d)
-        Without intercepts.
-    dual : float, optional
-        A proven lower bound on the optimum, if the solver has one.
-    """
+    """Weights of shape (m, d), and a proven lower bound on the optimum if the solver has one."""
 
     weights: NDArray[np.floating[Any]]
     dual: float | None = None
 
 
 class Solver(ABC):
-    """A method with its settings from hasty to exact.
+    """A method with its settings from loose to exact.
 
     A solver is made for one problem. `prepare` puts the rows into the form that the method reads
-    (not timed), `fit` is timed, and `weights_of` takes the weights out of the model (not timed).
+    (not timed), `fit` is timed, and `weights_of` takes the weights from the model (not timed).
     """
 
     name: ClassVar[str]
@@ -51,7 +43,7 @@ class Solver(ABC):
     """The setting that is good enough to choose C by."""
     losses: ClassVar[tuple[str, ...]] = ()
     """Names of the objectives that it minimises; empty for a race to an accuracy only."""
-    ladder: ClassVar[tuple[Any, ...]]
+    settings: ClassVar[tuple[Any, ...]]
     """Settings of the stopping rule, each a fit of its own."""
     usual: ClassVar[Any]
     """The one of them that users would take, near the solver's default."""
@@ -88,7 +80,7 @@ class Solver(ABC):
 
     @abstractmethod
     def fit(self, X: Any, y: Any, setting: Any) -> Any:
-        """Train from nothing with one setting of the ladder; return the model."""
+        """Train from nothing with one of the settings; return the model."""
 
     def guess(self, model: Any, X: Any, k: int) -> Any:
         """Return the k best classes of each row, best first; as a user of the method has to."""
@@ -97,6 +89,6 @@ class Solver(ABC):
         order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
         return model.classes_[np.take_along_axis(best, order, axis=1)]
 
-    @abstractmethod
     def weights_of(self, model: Any) -> Fit:
         """Return the weights of a model."""
+        return Fit(model.coef_)

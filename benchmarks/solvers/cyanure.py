@@ -14,7 +14,7 @@ class Cyanure(Solver):
     package = "cyanure"
     module = "cyanure.estimators"
     losses = ("softmax",)
-    ladder = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+    settings = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
     usual = 1e-3
     cheap = 1e-2
     uses_threads = True

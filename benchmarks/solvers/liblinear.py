@@ -17,7 +17,7 @@ class Liblinear(Solver):
     package = "liblinear-official"
     module = "liblinear.liblinearutil"
     losses = ("hinge-1",)
-    ladder = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
+    settings = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
     usual = 0.1
     cheap = 0.1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.solvers.base import Fit, Solver
+from benchmarks.solvers.base import Solver
 
 
 class Lightning(Solver):
@@ -14,7 +14,7 @@ class Lightning(Solver):
     package = "sklearn-contrib-lightning"
     module = "lightning.classification"
     losses = ("hinge-1",)
-    ladder = (5, 20, 80, 320, 1280)
+    settings = (5, 20, 80, 320, 1280)
     usual = 80
     cheap = 20
     is_for_large = False
@@ -31,7 +31,3 @@ class Lightning(Solver):
             max_iter=setting,
             random_state=0,
         ).fit(X, y)
-
-    def weights_of(self, model: Any) -> Fit:
-        """Return the weights."""
-        return Fit(model.coef_)

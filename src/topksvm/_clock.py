@@ -56,6 +56,15 @@ class Clock:
     ----------
     seconds : dict
         The seconds of each kind of work, see :meth:`timed`.
+
+    Examples
+    --------
+    >>> from topksvm.solvers import Clock
+    >>> clock = Clock()
+    >>> with clock.timed("sums"):
+    ...     total = sum(range(1000))
+    >>> clock.seconds["sums"] <= clock.elapsed
+    True
     """
 
     def __init__(self, elapsed: float = 0.0) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "is_stop_requested",
     "raise_if_abandoned",
     "raise_if_stopped",
+    "raise_if_stopped_again",
     "stoppable",
 ]
 
@@ -79,6 +80,16 @@ def raise_if_abandoned() -> None:
     """Raise ``KeyboardInterrupt`` if the work is to stop although there will be no result."""
     stop = _STOP.get()
     if stop is not None and (stop.is_leaving or stop.requests > 1):
+        raise KeyboardInterrupt
+
+
+def raise_if_stopped_again() -> None:
+    """Raise ``KeyboardInterrupt`` if the work was asked to stop more than once.
+
+    For what must end before the state can be saved, which matters where there will be no result.
+    """
+    stop = _STOP.get()
+    if stop is not None and stop.requests > 1:
         raise KeyboardInterrupt
 
 

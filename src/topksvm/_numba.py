@@ -27,6 +27,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from topksvm._kernel_cache import check_cache
+from topksvm._kernel_compiler import InnerCompiler, Kernel
 
 __all__ = [
     "KERNELS",
@@ -51,6 +52,8 @@ OPTIONS: dict[str, Any] = {
     "fastmath": False,
     # Division by zero gives inf or nan, as in NumPy, instead of a branch and a Python exception.
     "error_model": "numpy",
+    # For functions that are passed to C, which none of ours is.
+    "no_cfunc_wrapper": True,
 }
 
 KERNELS: list[Any] = []
@@ -61,7 +64,7 @@ _WARM_UPS: list[Callable[[], None]] = []
 
 def kernel(func: F) -> F:
     """Compile `func` on first use with the options of the package and keep it in the cache."""
-    return cast(F, _register(njit(**OPTIONS)(func)))
+    return _make(func, {})
 
 
 def summing_kernel(func: F) -> F:
@@ -69,13 +72,12 @@ def summing_kernel(func: F) -> F:
 
     Dot products need it to use vector instructions. NaN and infinity still behave.
     """
-    liberty = {"fastmath": {"reassoc", "contract", "nsz"}, "forceinline": True}
-    return cast(F, _register(njit(**(OPTIONS | liberty))(func)))
+    return _make(func, {"fastmath": {"reassoc", "contract", "nsz"}, "forceinline": True})
 
 
 def fusing_kernel(func: F) -> F:
     """Compile `func` as :func:`kernel` does, but let a product and a sum be rounded once."""
-    return cast(F, _register(njit(**(OPTIONS | {"fastmath": {"contract"}}))(func)))
+    return _make(func, {"fastmath": {"contract"}})
 
 
 def inlined_kernel(func: F) -> F:
@@ -84,13 +86,27 @@ def inlined_kernel(func: F) -> F:
     A call hands over every array in seven words, and named tuples hold many: in a step of half a
     microsecond that is a good part of the time.
     """
-    return cast(F, _register(njit(**(OPTIONS | {"inline": "always"}))(func)))
+    return _make(func, {"inline": "always"})
 
 
-def _register(dispatcher: Any) -> Any:
-    check_cache(dispatcher, _source_stamp())
-    KERNELS.append(dispatcher)
-    return dispatcher
+def _make(func: F, liberty: dict[str, Any]) -> F:
+    options = OPTIONS | liberty
+    entry = njit(**options)(func)
+    if entry is func:  # Numba is switched off.
+        return func
+    check_cache(entry, _source_stamp())
+    KERNELS.append(entry)
+    inner = {name: option for name, option in options.items() if name != "cache"}
+    inner["nopython"] = True
+    made: Any = Kernel(py_func=func, targetoptions=inner, pipeline_class=InnerCompiler)
+    made.entry = entry
+    return cast(F, made)
+
+
+def _inner(liberty: dict[str, Any]) -> Any:
+    """Return the options of a function that is only called by kernels."""
+    options = {name: option for name, option in OPTIONS.items() if name != "cache"}
+    return options | liberty | {"pipeline_class": InnerCompiler}
 
 
 def dispatched(stub: F) -> F:
@@ -100,10 +116,8 @@ def dispatched(stub: F) -> F:
     for its class, and the machine code is found in the cache by the next process (which is not so
     for compiled functions passed as arguments, nor for jitclasses).
     """
-    options: Any = {name: option for name, option in OPTIONS.items() if name != "cache"}
-    options["forceinline"] = True
 
-    @overload(stub, jit_options=options, strict=False)
+    @overload(stub, jit_options=_inner({"forceinline": True}), strict=False)
     def choose(subject: Any, *_: Any) -> Any:
         owner = getattr(subject, "instance_class", None)
         return getattr(owner, stub.__name__, None)
@@ -146,7 +160,7 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
-@overload(borrow)
+@overload(borrow, jit_options=_inner({"forceinline": True}))
 def _borrow(value: Any) -> Any:  # noqa: ARG001
     def generate(value: Any) -> Any:
         return _without_count(value)  # type: ignore[call-arg]
@@ -173,7 +187,7 @@ def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: A
     return types.void(array, types.intp), generate
 
 
-@overload(prefetch)
+@overload(prefetch, jit_options=_inner({"forceinline": True}))
 def _prefetch_in_kernel(array: Any, position: Any) -> Any:  # noqa: ARG001
     def generate(array: Any, position: Any) -> None:
         _prefetch(array, position)  # type: ignore[call-arg]

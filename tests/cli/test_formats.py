@@ -19,8 +19,9 @@ from cli.files import (
 )
 from topksvm import TopKLinearSVC
 from topksvm.cli._data import labels_to_train_on, match_labels, read_examples, request_of
+from topksvm.cli._errors import UserError
 from topksvm.cli._main import build_parser
-from topksvm.cli._options import LOSS_NAMES
+from topksvm.cli._options import LOSSES as NAMED
 from topksvm.losses import LOSSES
 
 
@@ -131,6 +132,34 @@ def test_spreadsheets_begin_with_a_mark_and_end_with_a_blank_line(tmp_path):
     assert table.labels.tolist() == ["x, y", "z"]
 
 
+def test_a_short_line_is_no_row_of_fewer_features(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,b\nx,1,2\nx,3\n")
+    with pytest.raises(UserError, match=r"line 3: 2 cells, but the first line names 3 columns"):
+        _read(path, "--target", "y")
+
+
+def test_frames_keep_single_precision_and_hold_what_pandas_knows(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": np.float32([1, 2]), "b": np.float32([3, 4]), "y": [0, 1]})
+    frame.to_parquet(tmp_path / "single.parquet")
+    X = _read(tmp_path / "single.parquet").X
+    assert X.dtype == np.float32
+    assert X.flags.c_contiguous
+    frame["b"] = pandas.array([3, 4], dtype="Int64")
+    frame["c"] = [True, False]
+    frame["y"] = pandas.array([5, 6], dtype="Int64")
+    frame.set_index(pandas.Index([7, 8], name="id")).to_parquet(tmp_path / "kinds.parquet")
+    table = _read(tmp_path / "kinds.parquet")
+    assert table.X.tolist() == [[1, 3, 1], [2, 4, 0]]
+    assert labels_to_train_on(table.labels, "").tolist() == [5, 6]
+    frame["b"] = pandas.array([3, None], dtype="Int64")
+    frame.to_parquet(tmp_path / "hole.parquet")
+    with pytest.raises(UserError, match=r"row 1 .* column 'b': the value is nan"):
+        _read(tmp_path / "hole.parquet")
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -160,4 +189,4 @@ def test_labels_are_matched_as_they_are_written():
 
 
 def test_the_names_of_the_losses_are_those_of_the_registry():
-    assert set(LOSS_NAMES) == set(LOSSES)
+    assert {name: "k" in loss._fields for name, loss in LOSSES.items()} == NAMED

@@ -75,6 +75,30 @@ def test_parquet(folder, rng, layout):
 
 
 @pytest.mark.parametrize(
+    ("dtypes", "kept"),
+    [
+        ((np.float32, np.float32), np.float32),
+        ((np.float16, np.int8), np.float32),
+        ((np.float32, np.float64), np.float64),
+        ((np.int64, np.bool_), np.float64),
+    ],
+)
+def test_parquet_columns_share_a_type_that_holds_them(folder, dtypes, kept):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    values = np.array([[0, 1], [3, 0], [2, 1], [5, 1], [4, 0], [1, 1]])
+    columns = {f"f{j}": values[:, j].astype(dtype) for j, dtype in enumerate(dtypes)}
+    (folder / "train.npy").unlink()
+    (folder / "test.npy").unlink()
+    for split, n in (("train", 6), ("test", 4)):
+        parquet.write_table(pa.table(columns)[:n], folder / f"{split}.parquet")
+    found = load_features(folder).X_train
+    assert found.dtype == kept
+    np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize(
     ("columns", "words"),
     [
         ({"x": [[1.0], [1.0, 2.0]]}, "lists of different lengths"),

@@ -157,7 +157,7 @@ def test_hog_is_what_is_loaded(pixels):
 def test_importing_reads_no_data_and_opens_no_network_library():
     code = (
         "import sys, topksvm; before = set(sys.modules); import topksvm.datasets\n"
-        "heavy = {'urllib.request', 'http.client', 'ssl', 'scipy.io', 'pyarrow'}\n"
+        "heavy = {'pooch', 'requests', 'http.client', 'ssl', 'scipy.io', 'pyarrow'}\n"
         "print(sorted(heavy & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

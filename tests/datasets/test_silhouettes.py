@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def _make_file(path, **changes):
 @pytest.fixture
 def no_network(monkeypatch, tmp_path):
     """A download fails; the cache is an empty folder."""
+    pytest.importorskip("pooch", reason="needs topksvm[datasets]")
     monkeypatch.delenv("TOPKSVM_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(_silhouettes, "URL", "http://127.0.0.1:9/" + FILE)
@@ -109,6 +111,9 @@ def test_the_download_is_kept(server, monkeypatch, tmp_path, capsys):
     assert server.requests == 1
     assert [p.name for p in (tmp_path / "cache" / "topksvm").iterdir()] == [FILE]
     assert capsys.readouterr().err == ""  # Not a terminal: no progress.
+    (tmp_path / "new").write_text("")
+    mode = (tmp_path / "new").stat().st_mode
+    assert (tmp_path / "cache" / "topksvm" / FILE).stat().st_mode == mode
 
 
 def test_progress_on_a_terminal(server, monkeypatch, tmp_path, capsys):
@@ -149,6 +154,16 @@ def test_offline_says_what_to_do():
         ConnectionError, match=r"cannot download http.*people\.cs\.umass.*path=.*TOPKSVM_DATA"
     ):
         load_silhouettes()
+
+
+def test_without_pooch_a_download_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    monkeypatch.setenv("TOPKSVM_DATA", str(tmp_path))
+    with pytest.raises(ImportError, match=r"pip install 'topksvm\[datasets\]'.*path="):
+        load_silhouettes()
+    _make_file(tmp_path / FILE)  # A file that is there needs no download.
+    assert len(load_silhouettes(check=False).y_train) == 4100
+    assert len(load_silhouettes(tmp_path, check=False).y_train) == 4100
 
 
 def test_a_truncated_file(tmp_path):

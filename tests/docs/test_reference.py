@@ -16,7 +16,14 @@ API = Path(__file__).parents[2] / "docs" / "api.rst"
 
 # Modules without an underscore that are no part of the interface: `estimators` is where the names
 # of `topksvm` are at home, the others serve the command line.
-INNER = ("topksvm.estimators", "topksvm.data", "topksvm.extraction", "topksvm.report", "topksvm.reproduction", "topksvm.cli")
+INNER = (
+    "topksvm.cli",
+    "topksvm.data",
+    "topksvm.estimators",
+    "topksvm.extraction",
+    "topksvm.report",
+    "topksvm.reproduction",
+)
 
 
 def _public_modules():

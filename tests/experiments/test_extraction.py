@@ -148,9 +148,9 @@ def test_the_largest_square_is_taken(images, network, tmp_path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--output-name", "fc7"], "has no output fc7. Choose with --output-name: mean"),
-        (["--batch", "0"], "--batch 0 is not a positive integer"),
-        (["--std", "1", "0", "1"], "three positive numbers"),
+        (["--output-name", "fc7"], "has no output fc7. Choose one by its name: mean"),
+        (["--batch", "0"], "--batch: '0' is not a whole number of at least 1"),
+        (["--std", "1", "0", "1"], "--std: '0' is not a number above 0"),
         (["--model", "none.onnx"], "none.onnx is not a file"),
     ],
 )
@@ -165,9 +165,9 @@ def test_bad_networks(images, tmp_path, capsys):
     assert _extract(images, tmp_path / "bad.onnx", tmp_path / "out") == 2
     assert "cannot open" in capsys.readouterr().err
     assert _extract(images, _make_network(tmp_path / "a.onnx", size=9), tmp_path / "out") == 2
-    assert "--size 8 but" in capsys.readouterr().err
+    assert "made for a size of 9, not 8" in capsys.readouterr().err
     assert _extract(images, _make_network(tmp_path / "b.onnx", outputs=2), tmp_path / "out") == 2
-    assert "has several outputs. Choose with --output-name: mean, square" in capsys.readouterr().err
+    assert "has several outputs. Choose one by its name: mean, square" in capsys.readouterr().err
 
 
 def test_bad_folders(images, network, tmp_path, capsys):

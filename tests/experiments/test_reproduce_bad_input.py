@@ -124,16 +124,18 @@ def test_quickdraw_has_nothing_to_check(capsys):
     assert "--no-check does not go with quickdraw" in error
 
 
-def test_errors_of_loaders_name_options_not_arguments(tmp_path, capsys):
+def test_errors_of_loaders_say_what_their_arguments_are_called_here(tmp_path, capsys):
     write_features(tmp_path)
     arguments = [word for word in words(tmp_path) if word != "--no-check"]
-    assert "or pass --no-check to use them" in error_of(arguments, capsys)
+    error = error_of(arguments, capsys)
+    assert "240 training examples instead of" in error
+    assert error.endswith("folder= is --features DIR and check=False is --no-check.")
     file = tmp_path / "other.mat"
     file.write_text("no MATLAB file")
     arguments = ["reproduce", "caltech101-silhouettes", "--data", str(file)]
     error = error_of(arguments, capsys)
-    assert "pass --data FILE, or" in error
-    assert error.endswith("pass --no-check.")
+    assert "other.mat is not the" in error
+    assert error.endswith("path= is --data FILE and check=False is --no-check.")
     assert "as a MATLAB file" in error_of([*arguments, "--no-check"], capsys)  # Read, unchecked.
     file.unlink()
-    assert f"given by --data '{file}'" in error_of(arguments, capsys)
+    assert f"given by path='{file}'" in error_of(arguments, capsys)

@@ -184,7 +184,7 @@ def test_quick_runs_and_fixed_grids_do_not_grow():
         row, _ = run_row(method, data, (1.0, 5.0), quick=quick)
         assert row.value == 5.0
         assert len(seen) == 2
-        assert ("without --quick looks further" in row.note) == quick
+        assert ("a full run looks further" in row.note) == quick
     method, _ = fake(data, lambda C: 7 if C == 5 else 3)
     row, _ = run_row(method, data, (1.0, 5.0, 10.0), quick=True)
     assert (row.value, row.note) == (5.0, "")

@@ -1,4 +1,4 @@
-"""The scaling experiment: arithmetic of its summary, and what is drawn."""
+"""The scaling experiment: what is measured, and what is drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from topksvm.projections import project_topk_simplex
 from topksvm.reproduction._figures import draw_scaling, draw_simplices, topk_simplex_vertices
-from topksvm.reproduction._scaling import Measurement, growth_exponent, measure_scaling, summarise
+from topksvm.reproduction._scaling import Measurement, measure_scaling
 
 
 def _made_up():
@@ -17,19 +17,6 @@ def _made_up():
         Measurement(1000, 10, dict(zip(names, (50.0, 20.0, 21.0, 22.0, 23.0), strict=True))),
         Measurement(10**6, 10, dict(zip(names, (9e4, 4e4, 2.1e4, 2.2e4, 2.3e4), strict=True))),
     ]
-
-
-def test_summary_reports_the_worst_of_each():
-    summary = summarise(_made_up())
-    assert summary == {
-        "worst ratio of top-k simplex to knapsack": pytest.approx(1.2),
-        "worst ratio of a projection to sorting, d >= 1000": pytest.approx(0.46),
-        "worst growth exponent, d = 1000 to 1000000": pytest.approx(np.log10(2000) / 3),
-    }
-
-
-def test_growth_exponent_of_linear_time_is_one():
-    assert growth_exponent(_made_up(), "top-1 simplex") == pytest.approx(1.0)
 
 
 def test_measurements_cover_all_points_in_batches():

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
-from numba import njit
 from scipy.special import wrightomega
 
 from losses import references as ref
-from topksvm.losses import LOSSES, Softmax, TopKEntropy, _contract as contract
+from topksvm import losses as contract
+from topksvm._numba import kernel
+from topksvm.losses import LOSSES, Softmax, TopKEntropy
 from topksvm.losses._softmax import wright_omega
-from topksvm.projections._candidates import make_workspace
+from topksvm.projections import make_workspace
 
 SMOOTHING = 0.5
 # One, a few, and more than the kernels sort by counting.
@@ -28,103 +29,112 @@ KS = (1, 2, 5, 70)
 def _make(name, k, smoothing=0.0):
     parameters = {"k": k, "smoothing": smoothing}
     cls = LOSSES[name]
-    return cls(**{field: parameters[field] for field in cls._fields})
+    return cls(**{name: parameters[name] for name in cls._fields})
 
 
 def _cases():
     for name, cls in LOSSES.items():
-        for k in KS if "k" in cls._fields else (1,):
-            for smoothing in (0.0, SMOOTHING) if "smoothing" in cls._fields else (0.0,):
+        for k in KS if cls.traits.uses_k else (1,):
+            for smoothing in (0.0, SMOOTHING) if cls.traits.uses_smoothing else (0.0,):
                 smoothed = f"-smoothed{smoothing:g}" if smoothing else ""
                 yield pytest.param(name, k, smoothing, id=f"{name}-k{k}{smoothed}")
 
 
 def _is_smooth(case):
-    name, _, smoothing = case.values
-    return ref.MARGIN[name] == 0.0 or smoothing > 0.0
+    return contract.is_smooth(_make(*case.values))
 
 
 def _has_step(case):
-    return hasattr(LOSSES[case.values[0]], "dual_step")
+    return LOSSES[case.values[0]].traits.has_dual_step
+
+
+# Single precision for one loss of each family: what the precision of the scores changes is in the
+# kernels that the family shares.
+SINGLE = ("softmax", "topk_entropy", "topk_hinge_full")
 
 
 def _for_each(cases):
     return pytest.mark.parametrize(("name", "k", "smoothing"), cases)
 
 
+def _for_each_dtype(cases):
+    pairs = [
+        pytest.param(*case.values, dtype, id=f"{case.id}-{name}")
+        for case in cases
+        for dtype, name in ((np.float64, "f64"), (np.float32, "f32"))
+        if dtype is np.float64 or case.values[0] in SINGLE
+    ]
+    return pytest.mark.parametrize(("name", "k", "smoothing", "dtype"), pairs)
+
+
 CASES = list(_cases())
+SMOOTH = [case for case in CASES if _is_smooth(case)]
+PLAIN_HINGES = [case for case in CASES if not _is_smooth(case)]
+STEPS = [case for case in CASES if _has_step(case)]
 every_loss = _for_each(CASES)
-every_small_k = _for_each([case for case in CASES if case.values[1] <= 5])
-every_smooth_loss = _for_each([case for case in CASES if _is_smooth(case)])
-every_plain_hinge = _for_each([case for case in CASES if not _is_smooth(case)])
-every_step = _for_each([case for case in CASES if _has_step(case)])
-every_small_step = _for_each([c for c in CASES if _has_step(c) and c.values[1] <= 5])
+every_loss_and_dtype = _for_each_dtype(CASES)
+every_step_and_dtype = _for_each_dtype(STEPS)
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
 
 
-@njit
-def _compiled_loss(loss, row, base, out, lanes, c, ranked):
+@kernel
+def _compiled_loss(loss, row, base, out, work):
     """Return the value, or write the gradient if there is an array for it: compiled only once."""
     if out.size == 0:
-        return contract.value(loss, row, base, lanes, c, ranked)
-    contract.gradient(loss, row, base, out, lanes, c, ranked)
+        return contract.value(loss, row, base, work)
+    contract.gradient(loss, row, base, out, work)
     return np.nan
 
 
-@njit
-def _value_alone(loss, row, base, lanes, c, ranked):
-    return contract.value(loss, row, base, lanes, c, ranked)
+@kernel
+def _value_alone(loss, row, base, work):
+    return contract.value(loss, row, base, work)
 
 
-def _compiled_value(loss, row, base, *scratch):
-    if not hasattr(loss, "gradient"):  # A loss with kinks need not have one.
-        return _value_alone(loss, row, base, *scratch)
-    return _compiled_loss(loss, row, base, np.empty(0), *scratch)
+def _compiled_value(loss, row, base, work):
+    if not (loss.traits.smooth or loss.traits.uses_smoothing):  # Then it may have no gradient.
+        return _value_alone(loss, row, base, work)
+    return _compiled_loss(loss, row, base, np.empty(0), work)
 
 
-def _compiled_gradient(loss, row, base, out, *scratch):
-    _compiled_loss(loss, row, base, out, *scratch)
-
-
-@njit
+@kernel
 def _compiled_dual_value(loss, values, n, C):
     return contract.dual_value(loss, values, n, C)
 
 
-@njit
-def _compiled_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):
-    return contract.dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked)
+@kernel
+def _compiled_step(loss, row, base, norm, C, work):
+    return contract.dual_step(loss, row, base, norm, C, work)
 
 
 def _scratch(row):
-    """Return scratch arrays full of NaN: nothing may depend on what is in them."""
+    """Return scratch memory full of NaN: nothing may depend on what is in it."""
     workspace = make_workspace(row.size, row.dtype)
     for array in workspace:
-        array.fill(np.nan)
+        array.fill(-1 if array.dtype.kind == "i" else np.nan)
     return workspace
 
 
 def _value(loss, row, base, function=_compiled_value):
     before = row.copy()
-    result = function(loss, row, row.dtype.type(base), *_scratch(row))
+    result = function(loss, row, row.dtype.type(base), _scratch(row))
     np.testing.assert_array_equal(row, before)
     return result
 
 
-def _gradient(loss, row, base, function=_compiled_gradient):
+def _gradient(loss, row, base, function=_compiled_loss):
     before, out = row.copy(), np.full(row.size, np.nan)
-    function(loss, row, row.dtype.type(base), out, *_scratch(row))
+    function(loss, row, row.dtype.type(base), out, _scratch(row))
     np.testing.assert_array_equal(row, before)
     return out
 
 
 def _step(loss, row, base, norm, C, function=_compiled_step):
     """Return the step's result as a dense vector."""
-    before = row.copy()
-    positions, values = np.full(row.size, -1), np.full(row.size, np.nan)
-    base = row.dtype.type(base)
-    n = function(loss, row, base, float(norm), float(C), positions, values, *_scratch(row))
+    before, work = row.copy(), _scratch(row)
+    n = function(loss, row, row.dtype.type(base), float(norm), float(C), work)
     np.testing.assert_array_equal(row, before)
+    positions, values = work.positions, work.values
     assert len(set(positions[:n])) == n
     assert (values[:n] > 0).all()
     x = np.zeros(row.size)
@@ -155,14 +165,13 @@ def _scale(h):
 def test_every_loss_has_a_reference():
     assert set(ref.MARGIN) == set(LOSSES)
     assert [case.values[0] for case in CASES if _has_step(case)]
-    assert not hasattr(TopKEntropy, "dual_step")
+    assert not TopKEntropy.traits.has_dual_step
 
 
 # The value and its conjugate.
 
 
-@every_small_k
-@every_dtype
+@_for_each_dtype([case for case in CASES if case.values[1] <= 5])
 def test_value_is_the_maximum_over_the_dual_set(name, k, smoothing, dtype):
     rng = np.random.default_rng(k)
     loss = _make(name, k, smoothing)
@@ -172,8 +181,7 @@ def test_value_is_the_maximum_over_the_dual_set(name, k, smoothing, dtype):
         assert _value(loss, row, base) == pytest.approx(expected, abs=1e-6)
 
 
-@every_plain_hinge
-@every_dtype
+@_for_each_dtype(PLAIN_HINGES)
 def test_plain_hinge_equals_its_formula(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, _ in _rows(k, dtype):
@@ -182,8 +190,7 @@ def test_plain_hinge_equals_its_formula(name, k, smoothing, dtype):
         assert _value(loss, row, base) == pytest.approx(expected, rel=1e-13, abs=1e-14 * _scale(h))
 
 
-@every_smooth_loss
-@every_dtype
+@_for_each_dtype(SMOOTH)
 def test_gradient_is_the_maximiser_and_the_value_its_maximum(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, _ in _rows(k, dtype):
@@ -195,8 +202,7 @@ def test_gradient_is_the_maximiser_and_the_value_its_maximum(name, k, smoothing,
         assert _value(loss, row, base) == pytest.approx(attained, rel=1e-12, abs=1e-13 * _scale(h))
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_fenchel_young_inequality(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, rng in _rows(k, dtype):
@@ -223,7 +229,7 @@ def test_dual_value_equals_its_formula(name, k, smoothing):
         assert _compiled_dual_value(loss, values, 0, C) == 0.0
 
 
-@every_smooth_loss
+@_for_each(SMOOTH)
 def test_gradient_equals_finite_differences(name, k, smoothing):
     loss, rng = _make(name, k, smoothing), np.random.default_rng(1)
     for n in (k, k + 4, k + 60):
@@ -243,8 +249,7 @@ def test_gradient_equals_finite_differences(name, k, smoothing):
 # The dual step.
 
 
-@every_small_step
-@every_dtype
+@_for_each_dtype([case for case in STEPS if case.values[1] <= 5])
 def test_step_equals_the_solver(name, k, smoothing, dtype):
     rng, loss = np.random.default_rng(k), _make(name, k, smoothing)
     for n, norm, C in ((k, 1.0, 0.1), (k + 1, 0.05, 2.0), (k + 6, 3.0, 1.0), (k + 6, 20.0, 5.0)):
@@ -255,8 +260,7 @@ def test_step_equals_the_solver(name, k, smoothing, dtype):
         assert float(found) == pytest.approx(expected, abs=1e-6 * C)
 
 
-@every_step
-@every_dtype
+@every_step_and_dtype
 def test_step_is_feasible_and_optimal(name, k, smoothing, dtype):
     """The gap of the example after the step bounds what is left to gain: nothing."""
     loss = _make(name, k, smoothing)
@@ -280,8 +284,7 @@ def test_step_is_feasible_and_optimal(name, k, smoothing, dtype):
             assert reached >= before - 1e-13 * C * _scale(h)
 
 
-@every_step
-@every_dtype
+@every_step_and_dtype
 def test_step_of_a_row_of_zeros(name, k, smoothing, dtype):
     """Without features all scores are zero and so is the quadratic part of the dual."""
     loss = _make(name, k, smoothing)
@@ -360,7 +363,7 @@ def test_topk_entropy_with_k_1_is_softmax(dtype):
         assert found == expected
 
 
-@every_plain_hinge
+@_for_each(PLAIN_HINGES)
 def test_smoothing_tends_to_the_plain_hinge(name, k, smoothing):
     for row, base, _ in _rows(k, np.float64):
         plain = _value(_make(name, k, smoothing), row, base)
@@ -371,8 +374,7 @@ def test_smoothing_tends_to_the_plain_hinge(name, k, smoothing):
             assert -slack <= difference <= gamma / 2 / k + slack
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_order_of_the_classes_does_not_matter(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, rng in _rows(k, dtype):
@@ -381,17 +383,16 @@ def test_order_of_the_classes_does_not_matter(name, k, smoothing, dtype):
         slack = 1e-13 * _scale(ref.margins(name, row, base))
         expected = _value(loss, row, base)
         assert _value(loss, row[order], base) == pytest.approx(expected, rel=1e-13, abs=slack)
-        if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
+        if contract.is_smooth(loss):
             b = _gradient(loss, row, base)
             np.testing.assert_allclose(_gradient(loss, row[order], base), b[order], atol=slack)
-        if hasattr(loss, "dual_step"):
+        if loss.traits.has_dual_step:
             x = _step(loss, row, base, 0.7, 2.0)
             permuted = _step(loss, row[order], base, 0.7, 2.0)
             np.testing.assert_allclose(permuted, x[order], atol=10 * slack)
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_a_constant_added_to_all_scores_does_not_matter(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base, _ in _rows(k, dtype):
@@ -399,7 +400,7 @@ def test_a_constant_added_to_all_scores_does_not_matter(name, k, smoothing, dtyp
         moved = row + dtype(1024.0)  # Without rounding, by the line above.
         expected = _value(loss, row, base)
         assert _value(loss, moved, base + 1024.0) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-        if hasattr(loss, "dual_step"):
+        if loss.traits.has_dual_step:
             x = _step(loss, row, base, 0.7, 2.0)
             np.testing.assert_allclose(_step(loss, moved, base + 1024.0, 0.7, 2.0), x, atol=1e-12)
 
@@ -419,8 +420,7 @@ def _huge_rows(k, dtype):
             yield row.astype(dtype), base
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_huge_scores(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     for row, base in _huge_rows(k, dtype):
@@ -431,11 +431,11 @@ def test_huge_scores(name, k, smoothing, dtype):
         slack += 1e-15 * float(max(np.abs(row).max(), abs(base)))
         expected = float(ref.SUPPORT_FUNCTION[name](h, k))
         assert found == pytest.approx(expected, rel=1e-13, abs=slack)
-        if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
+        if contract.is_smooth(loss):
             b = _gradient(loss, row, base)
             assert ref.violation(name, b, k, 1.0) <= 1e-12
             assert ref.suboptimality(name, b, h, k, smoothing) <= 1e-13 * _scale(h)
-        for norm in (0.0, 1e-8, 1.0, 1e8) if hasattr(loss, "dual_step") else ():
+        for norm in (0.0, 1e-8, 1.0, 1e8) if loss.traits.has_dual_step else ():
             if norm == 0.0 and smoothing == 0.0 and ref.MARGIN[name]:
                 continue  # Only rows of zeros have no norm, and their scores are zero.
             for C in (1e-6, 1.0, 1e6):
@@ -467,9 +467,8 @@ def test_nan_ends(name, k, smoothing):
         value = _value(loss, row, 0.0)
         if ref.MARGIN[name] == 0.0:
             assert np.isnan(value)
-        if hasattr(loss, "dual_step"):
-            positions, values = np.empty(row.size, np.int64), np.empty(row.size)
-            n = _compiled_step(loss, row, 0.0, 1.0, 1.0, positions, values, *_scratch(row))
+        if loss.traits.has_dual_step:
+            n = _compiled_step(loss, row, 0.0, 1.0, 1.0, _scratch(row))
             assert 0 <= n <= row.size
 
 
@@ -481,8 +480,7 @@ def test_wright_omega():
 # Without compilation.
 
 
-@every_loss
-@every_dtype
+@every_loss_and_dtype
 def test_methods_in_python_equal_the_compiled_ones(name, k, smoothing, dtype):
     loss = _make(name, k, smoothing)
     # NumPy's scalars of single precision do not become double ones as Numba's do.
@@ -491,10 +489,10 @@ def test_methods_in_python_equal_the_compiled_ones(name, k, smoothing, dtype):
         slack = rtol * _scale(ref.margins(name, row, base))
         found = _value(loss, row, base, loss.value)
         assert found == pytest.approx(_value(loss, row, base), rel=rtol, abs=slack)
-        if ref.MARGIN[name] == 0.0 or smoothing > 0.0:
+        if contract.is_smooth(loss):
             found = _gradient(loss, row, base, loss.gradient)
             np.testing.assert_allclose(found, _gradient(loss, row, base), atol=slack / SMOOTHING)
-        if hasattr(loss, "dual_step"):
+        if loss.traits.has_dual_step:
             found = _step(loss, row, base, 0.7, 2.0, loss.dual_step)
             np.testing.assert_allclose(found, _step(loss, row, base, 0.7, 2.0), atol=4 * slack)
         x = ref.random_dual(name, rng, row.size, k, 2.0)
@@ -510,7 +508,7 @@ def _results():
         loss = _make(name, k, smoothing)
         for i, (row, base, _) in enumerate(list(_rows(k, np.float64))[:9]):
             found = [_value(loss, row, base)]
-            if hasattr(loss, "dual_step"):
+            if loss.traits.has_dual_step:
                 found += _step(loss, row, base, 0.7, 2.0).tolist()
             if _is_smooth(case):
                 found += _gradient(loss, row, base).tolist()

@@ -55,14 +55,15 @@ def _check_all(kind, a, k, r, rho):
     check("knapsack =", knapsack_residual, x, r, lo, hi, **equal)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_optimality_conditions_hold_on_20000_cases(dtype):
-    n_per_kind = -(-20_000 // len(KINDS))
+# In single precision only the search for candidates differs: the rest is float64 in both.
+@pytest.mark.parametrize(("dtype", "enough"), [(np.float64, 20_000), (np.float32, 4_000)])
+def test_optimality_conditions_hold_on_random_cases(dtype, enough):
+    n_per_kind = -(-enough // len(KINDS))
     cases = 0
     for case in generate(n_per_kind, seed=1, dtype=dtype):
         _check_all(*case)
         cases += 1
-    assert cases >= 20_000
+    assert cases >= enough
 
 
 @pytest.mark.parametrize("d", [512, 2047, 2048, 2113, 5000])

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from solvers.objective import HINGES, Objective
 from topksvm import solve
 from topksvm.data import make_problem
-from topksvm.solvers import SDCA, SDCAOptions, make_loss
+from topksvm.solvers import SDCA, Run, SDCAOptions, Stopping, make_loss
 
 SMOOTHING = 0.5
 TOLERANCE = {np.float64: 1e-6, np.float32: 1e-3}
@@ -83,6 +83,17 @@ def make_parts(objective):
 def make_sdca(objective, **options):
     """Return the solver before its first pass, to be driven by hand."""
     return SDCA(*make_parts(objective), SDCAOptions(**options))
+
+
+def complete(solver, **stopping):
+    """Run a solver until it may stop; return the result."""
+    return Run(solver, Stopping(**stopping)).complete()
+
+
+def full_pass(solver):
+    """Step on all classes of all examples once, in the solver's own order."""
+    solver.full_pass(solver.rng.permutation(solver.members))
+    solver.end_full_pass()
 
 
 def make_objective(name, k, smoothing, X, y, C=0.3, **more):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import topksvm.solvers._sdca as sdca
 from solvers.cases import (
     FORMATS,
+    complete,
     every_dtype,
     every_format,
+    full_pass,
     make_data,
     make_objective,
     make_sdca,
@@ -17,7 +18,7 @@ from solvers.cases import (
     run,
 )
 from solvers.objective import HINGES, check, check_primal_solver
-from topksvm._interrupts import StopRequested
+from topksvm._interrupts import current_stop, is_stop_requested, stoppable
 from topksvm.solvers import Status
 
 every_hinge = pytest.mark.parametrize("name", HINGES)
@@ -245,7 +246,7 @@ def test_features_of_very_different_scales(name, dtype):
 
 
 class _Interrupt:
-    """A report that is interrupted at its `n`-th call."""
+    """A callback that is interrupted at its `n`-th call."""
 
     def __init__(self, n):
         self.n_left = n
@@ -262,29 +263,33 @@ class _Interrupt:
 def test_interrupt_leaves_a_certified_model(name, solver, form, n):
     X, y = make_data(200, 6, 10)
     objective = make_objective(name, _k(name, 3), 0.0, FORMATS[form](X), y, C=1.0)
-    report = _Interrupt(n)
-    result = run(objective, solver=solver, tol=1e-12, report=report)
-    assert report.n_left == 0
+    callback = _Interrupt(n)
+    result = run(objective, solver=solver, tol=1e-12, callback=callback)
+    assert callback.n_left == 0
     assert result.status is Status.INTERRUPTED
     _judge(objective, result, np.inf)
 
 
 @every_hinge
-def test_interrupt_inside_a_pass_after_a_certificate(name, monkeypatch):
+def test_interrupt_inside_a_pass_after_a_certificate(name):
     """The certificate must be that of the weights returned, not of those of the last check."""
     X, y = make_data(200, 6, 10)
     objective = make_objective(name, 3, 0.0, X, y, C=1.0)
-    solver = make_sdca(objective, tol=0.0, block_size=32)
-    solver.full_pass()
+    solver = make_sdca(objective, block_size=32)
+    full_pass(solver)
     solver.certify()
-    block_pass = sdca.block_pass
+    certified, segments = solver.weights.copy(), []
 
-    def interrupt(loss, rows, index, *args):
-        block_pass(loss, rows, index[:70], *args)
-        raise StopRequested
+    def should_stop():
+        segments.append(1)
+        if len(segments) == 4:
+            current_stop().request()
+        return is_stop_requested()
 
-    monkeypatch.setattr(sdca, "block_pass", interrupt)
-    result = solver.run()
+    solver.engine.segment, solver.engine.should_stop = 32, should_stop
+    result = stoppable(lambda: complete(solver, tol=0.0))
+    assert (len(segments), result.n_iter) == (4, 1)
+    assert not np.array_equal(result.weights, certified)
     assert result.status is Status.INTERRUPTED
     check(objective, result, np.inf)
 

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from solvers.cases import FORMATS, every_format, make_data, make_objective, make_sdca
+from solvers.cases import FORMATS, every_format, full_pass, make_data, make_objective, make_sdca
 from solvers.objective import HINGES
 from topksvm._numba import kernel
-from topksvm.losses import LOSSES
-from topksvm.losses._contract import feasible_step
+from topksvm.losses import LOSSES, feasible_step
 from topksvm.projections import project_capped_simplex, project_topk_simplex
-from topksvm.solvers._certificate import rebuild_weights
-from topksvm.solvers._duals import snapshot
+from topksvm.solvers import rebuild_weights, snapshot
 
 
 @kernel
@@ -67,13 +65,13 @@ def test_the_dual_rises_by_what_is_said(name, smoothing, form):
     X, y = make_data(200, 6, 30)
     objective = make_objective(name, 3, smoothing, FORMATS[form](X), y, C=0.2)
     solver = make_sdca(objective)
-    solver.full_pass()
+    full_pass(solver)
     gains = []
     for _ in range(12):
         before = snapshot(solver.duals)
         solver.active_pass()
         old = objective.dual(solver.duals)
-        gain = solver.extrapolator.go_on(before, solver.duals, solver.weights)
+        gain = solver.extrapolator.extrapolate(before, solver.duals, solver.weights)
         assert gain >= 0.0
         assert objective.dual(solver.duals) - old == pytest.approx(gain, abs=1e-9 * abs(old))
         problem = solver.problem
@@ -86,7 +84,8 @@ def test_the_dual_rises_by_what_is_said(name, smoothing, form):
 def test_nothing_to_go_on_with():
     X, y = make_data(100, 6, 30)
     solver = make_sdca(make_objective("topk_hinge_alpha", 3, 0.0, X, y))
-    solver.full_pass()
+    full_pass(solver)
     weights = solver.weights.copy()
-    assert solver.extrapolator.go_on(snapshot(solver.duals), solver.duals, solver.weights) == 0.0
+    before = snapshot(solver.duals)
+    assert solver.extrapolator.extrapolate(before, solver.duals, solver.weights) == 0.0
     np.testing.assert_array_equal(solver.weights, weights)

@@ -9,15 +9,9 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from solvers.cases import SMOOTHING, every_dtype, make_data, make_objective, run, some_dual_steps
-from topksvm.data._gram import MEGABYTE, ComputedGram, GivenGram
-from topksvm.solvers import Status, _kernel_sdca as kernel_sdca
-from topksvm.solvers._kernel_sdca import (
-    KernelOptions,
-    KernelSDCA,
-    make_kernel_problem,
-    solve_kernel,
-)
-from topksvm.solvers._solve import make_loss
+from topksvm.data import ComputedGram, GivenGram, make_kernel_problem
+from topksvm.solvers import Setup, Status, Stopping, make_loss, train
+from topksvm.solvers._kernel_sdca import KernelSDCA
 
 
 def dot(X, Y):
@@ -29,10 +23,20 @@ def rbf(X, Y):
     return rbf_kernel(X, Y, gamma=0.1)
 
 
-def make_run(objective, gram, **options):
+def make_parts(objective, gram):
     loss = make_loss(objective.name, objective.k, objective.smoothing)
-    problem = make_kernel_problem(gram, objective.y, objective.radii, objective.m)
-    return KernelSDCA(loss, problem, KernelOptions(**options))
+    return loss, make_kernel_problem(gram, objective.y, objective.radii, objective.m)
+
+
+def make_solver(objective, gram):
+    """Return the solver before its first pass, to be driven by hand."""
+    return KernelSDCA(*make_parts(objective, gram))
+
+
+def fit(objective, gram, callback=None, **stopping):
+    """Return the result of a run."""
+    loss, problem = make_parts(objective, gram)
+    return train(lambda: problem, loss, Setup(stopping=Stopping(**stopping), callback=callback), 1)
 
 
 def features_of(K):
@@ -60,7 +64,7 @@ def judge(objective, result, K, tol, rtol=1e-9):
 def test_certificate_is_true(name, k, smoothing):
     X, y = make_data(n=70)
     objective = make_objective(name, k, smoothing, X, y)
-    result = make_run(objective, ComputedGram(rbf, X, 1.0, 16), tol=1e-7).run()
+    result = fit(objective, ComputedGram(rbf, X, 1.0, 16), tol=1e-7)
     assert result.status is Status.SOLVED
     judge(objective, result, rbf(X, X), 1e-7)
 
@@ -70,7 +74,7 @@ def test_certificate_is_true_in_single_precision(smoothing):
     """It is about the coefficients in float32 and the kernel of the rows in float64."""
     X, y = make_data(n=70, dtype=np.float32)
     objective = make_objective("topk_hinge_alpha", 3, smoothing, X, y)
-    result = make_run(objective, ComputedGram(rbf, X, 1.0, 16), tol=1e-4).run()
+    result = fit(objective, ComputedGram(rbf, X, 1.0, 16), tol=1e-4)
     assert result.status is Status.SOLVED
     assert result.weights.dtype == np.float32
     judge(objective, result, rbf(X.astype(float), X.astype(float)), 1e-4)
@@ -81,7 +85,7 @@ def test_linear_kernel_is_the_linear_machine(name, k, smoothing):
     X, y = make_data(n=60)
     objective = make_objective(name, k, smoothing, X, y)
     linear = run(objective, solver="sdca", tol=1e-7, max_iter=10**5)
-    result = make_run(objective, GivenGram(dot(X, X)), tol=1e-7, max_iter=10**5).run()
+    result = fit(objective, GivenGram(dot(X, X)), tol=1e-7, max_iter=10**5)
     assert result.certificate.primal == pytest.approx(linear.certificate.primal, rel=2e-7)
 
 
@@ -100,7 +104,7 @@ def test_rbf_agrees_with_a_quadratic_program(C):
         solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10
     )
     objective = make_objective("topk_hinge_alpha", 1, 0.0, X, y, C)
-    result = make_run(objective, ComputedGram(rbf, X, 1.0, 8), tol=1e-8, max_iter=10**5).run()
+    result = fit(objective, ComputedGram(rbf, X, 1.0, 8), tol=1e-8, max_iter=10**5)
     assert result.status is Status.SOLVED
     assert result.certificate.primal == pytest.approx(best, rel=1e-7)
     scores = K[:, np.flatnonzero(result.duals.count)] @ result.weights.T
@@ -113,12 +117,12 @@ def test_block_sizes_agree(name):
     X, y = make_data(n=90, m=12)
     objective = make_objective(name, 1, 0.0, X, y)
     scores, duals = [], []
-    for block in (1, 7, 16, 50, 90):
-        solver = make_run(objective, ComputedGram(rbf, X, 1.0, block), block_size=block)
+    for block in (1, 7, 16, 50, 64):
+        solver = make_solver(objective, ComputedGram(rbf, X, 1.0, block))
         assert solver.block == block
         for _ in range(4):
-            solver.one_pass()
-        scores.append(solver.scores)
+            solver.full_pass(Stopping())
+        scores.append(solver.state.weights)
         duals.append(objective.dense(solver.duals))
     for other in range(1, 5):
         np.testing.assert_allclose(scores[other], scores[0], rtol=0, atol=1e-8)
@@ -128,37 +132,45 @@ def test_block_sizes_agree(name):
 def test_scores_and_gaps_are_kept_up_to_date():
     X, y = make_data(n=90, m=12)
     objective = make_objective("topk_hinge_beta", 3, 0.0, X, y)
-    solver = make_run(objective, ComputedGram(rbf, X, 1.0, 16))
+    solver = make_solver(objective, ComputedGram(rbf, X, 1.0, 16))
     for _ in range(3):
-        solver.one_pass()
+        solver.full_pass(Stopping())
         table = objective.dense(solver.duals)
         a = -table
         a[np.arange(90), y] += table.sum(axis=1)
-        np.testing.assert_allclose(solver.scores, (rbf(X, X) @ a).T, atol=1e-12)
+        np.testing.assert_allclose(solver.state.weights, (rbf(X, X) @ a).T, atol=1e-12)
         estimate = solver.measure()
         assert (solver.gaps >= -1e-12).all()
         assert solver.gaps.sum() == pytest.approx(estimate.gap, rel=1e-9)
-        certificate = solver.certify()
+        _, certificate = solver.certify()
         assert estimate.primal == pytest.approx(certificate.primal, rel=1e-12)
         assert estimate.dual == pytest.approx(certificate.dual, rel=1e-12)
 
 
-def test_the_dual_never_falls_and_settled_examples_are_left_out(monkeypatch):
+class WatchedGram(ComputedGram):
+    """Notes the rows that each pass asks for."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.visited = []
+
+    def begin_pass(self, visited):
+        self.visited.append([])
+        super().begin_pass(visited)
+
+    def slots(self, index):
+        self.visited[-1].extend(index.tolist())
+        return super().slots(index)
+
+
+def test_the_dual_never_falls_and_settled_examples_are_left_out():
     X, y = make_data(n=120, m=5, overlap=0.4)
     objective = make_objective("topk_hinge_alpha", 1, 0.0, X, y, C=1.0)
-    visited, bounds = [], []
-    solver = make_run(objective, ComputedGram(rbf, X, 1.0, 16))
-    block = kernel_sdca.gram_block
-
-    def spy(loss, index, *others):
-        visited[-1].extend(index.tolist())
-        return block(loss, index, *others)
-
-    monkeypatch.setattr(kernel_sdca, "gram_block", spy)
+    bounds, gram = [], WatchedGram(rbf, X, 1.0, 16)
+    solver, visited = make_solver(objective, gram), gram.visited
     for _ in range(12):
         gaps = solver.gaps.copy()
-        visited.append([])
-        solver.one_pass()
+        solver.full_pass(Stopping())
         bounds.append(solver.measure().dual)
         left_out = np.setdiff1d(np.arange(120), visited[-1])
         assert len(set(visited[-1])) == len(visited[-1])
@@ -174,12 +186,12 @@ def test_the_dual_never_falls_and_settled_examples_are_left_out(monkeypatch):
 def test_the_cache_does_not_change_a_bit(form, dtype):
     X, y = make_data(n=301, m=6, dtype=dtype)
     objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=2.0)
-    row = 301 * X.dtype.itemsize / MEGABYTE
+    row = 301 * X.dtype.itemsize / 2**20  # In megabytes.
     results, grams = [], []
     for n_rows in (64, 100, 301):
         gram = ComputedGram(rbf, form(X), (n_rows + 0.5) * row, 64)
-        assert gram.store.nbytes <= (n_rows + 0.5) * row * MEGABYTE
-        results.append(make_run(objective, gram, tol=1e-4).run())
+        assert gram.store.nbytes <= (n_rows + 0.5) * row * 2**20
+        results.append(fit(objective, gram, tol=1e-4))
         grams.append(gram)
     assert grams[0].n_computed > grams[1].n_computed > grams[2].n_computed == 301
     for other in results[:2]:
@@ -193,7 +205,7 @@ def test_a_budget_below_one_block_holds_fewer_rows():
     objective = make_objective("topk_hinge_alpha", 1, 0.0, X, y)
     tiny = ComputedGram(rbf, X, 1e-9, 64)
     assert tiny.store.shape == (1, 90)
-    result = make_run(objective, tiny, tol=1e-6).run()
+    result = fit(objective, tiny, tol=1e-6)
     judge(objective, result, rbf(X, X), 1e-6)
 
 
@@ -201,7 +213,7 @@ def test_rows_in_the_cache_are_those_of_their_owners():
     """Whatever passes ask for, in whatever order, and with whatever left out."""
     X, _ = make_data(n=100)
     K = rbf(X, X)
-    gram = ComputedGram(rbf, X, 50.5 * 800 / MEGABYTE, 16)
+    gram = ComputedGram(rbf, X, 50.5 * 800 / 2**20, 16)
     assert gram.n_kept == 34
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -225,7 +237,7 @@ def test_weight_zero_takes_no_part():
     C = np.full(60, 0.5)
     C[::3] = 0.0
     objective = make_objective("topk_hinge_alpha", 2, 0.0, X, y, C)
-    result = make_run(objective, ComputedGram(rbf, X, 1.0, 16), tol=1e-7).run()
+    result = fit(objective, ComputedGram(rbf, X, 1.0, 16), tol=1e-7)
     assert not result.duals.count[::3].any()
     judge(objective, result, rbf(X, X), 1e-7)
 
@@ -234,7 +246,7 @@ def test_examples_of_norm_zero():
     X, y = make_data(n=40)
     X[:5] = 0.0
     objective = make_objective("topk_hinge_beta", 2, 0.0, X, y)
-    result = make_run(objective, ComputedGram(dot, X, 1.0, 16), tol=1e-7).run()
+    result = fit(objective, ComputedGram(dot, X, 1.0, 16), tol=1e-7)
     assert result.status is Status.SOLVED
     judge(objective, result, dot(X, X), 1e-7)
 
@@ -242,12 +254,11 @@ def test_examples_of_norm_zero():
 def test_budgets():
     X, y = make_data(n=60)
     objective = make_objective("topk_hinge_alpha", 1, 0.0, X, y, C=100.0)
-    few = make_run(objective, GivenGram(rbf(X, X)), tol=1e-12, max_iter=3).run()
+    few = fit(objective, GivenGram(rbf(X, X)), tol=1e-12, max_iter=3)
     assert few.status is Status.MAX_ITER
     assert few.n_iter == 3
     judge(objective, few, rbf(X, X), 1.0)
-    short = make_run(objective, GivenGram(rbf(X, X)), tol=1e-12, max_time=1e-9, block_size=8)
-    result = short.run()
+    result = fit(objective, ComputedGram(rbf, X, 1.0, 8), tol=1e-12, max_time=1e-9)
     assert result.status is Status.MAX_TIME
     assert np.count_nonzero(result.duals.count) <= 8  # Not even the first pass was ended.
     judge(objective, result, rbf(X, X), 1.0)
@@ -258,21 +269,12 @@ def test_interrupt_leaves_a_certified_model():
     objective = make_objective("topk_hinge_alpha", 1, 0.0, X, y, C=100.0)
     calls = []
 
-    def report(*line):
-        calls.append(line)
+    def interrupt(progress):
+        calls.append(progress)
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    result = solve_kernel(
-        make_loss("topk_hinge_alpha"),
-        GivenGram(rbf(X, X)),
-        y,
-        objective.radii,
-        objective.m,
-        options=KernelOptions(tol=1e-10),
-        n_jobs=1,
-        report=report,
-    )
+    result = fit(objective, GivenGram(rbf(X, X)), interrupt, tol=1e-10)
     assert result.status is Status.INTERRUPTED
     assert result.n_iter == 2
     judge(objective, result, rbf(X, X), 1.0)
@@ -285,4 +287,4 @@ def test_a_negative_norm_is_noticed():
     np.fill_diagonal(K, 1e-3)
     objective = make_objective("topk_hinge_alpha", 1, 0.0, X, y, C=1.0)
     with pytest.raises(ValueError, match="squared norm -"):
-        make_run(objective, GivenGram(K), max_iter=5).run()
+        fit(objective, GivenGram(K), max_iter=5)

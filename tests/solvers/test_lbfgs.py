@@ -25,7 +25,7 @@ from solvers.cases import (
     with_softmax,
 )
 from solvers.objective import HINGES, check, check_primal_solver
-from topksvm import _threads
+from topksvm._threads import thread_limit
 from topksvm.solvers import Status
 from topksvm.solvers._lbfgs import Objective as PrimalAndGradient
 
@@ -99,14 +99,13 @@ def test_blocks_add_up(form, bias):
 
 @every_dtype
 @every_bias
-def test_threads_share_sparse_products(dtype, bias, monkeypatch):
-    X, y = make_sparse_rows(dtype=dtype)
+def test_threads_share_sparse_products(dtype, bias):
+    X, y = make_sparse_rows(2000, 12, 100, dtype=dtype)
     parts = make_parts(make_objective("softmax", 1, 0.0, FORMATS["csr"](X), y, bias=bias))
-    W = np.random.default_rng(2).standard_normal((7, 12 + (bias != 0))).astype(dtype)
+    W = np.random.default_rng(2).standard_normal((100, 12 + (bias != 0))).astype(dtype)
     alone = PrimalAndGradient(*parts).evaluate(W)
-    monkeypatch.setattr(_threads, "_SMALL_WORK", 0)
     for count in (2, 3):
-        with _threads.thread_limit(count):
+        with thread_limit(count):
             found, gradient = PrimalAndGradient(*parts).evaluate(W)
         assert found.primal == pytest.approx(alone[0].primal, rel=1e-6)
         assert found.dual == pytest.approx(alone[0].dual, rel=1e-6)

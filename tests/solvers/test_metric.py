@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import topksvm
-from solvers.cases import make_data
-from topksvm.data._problem import make_problem
+from solvers.cases import complete, make_data
+from topksvm.data import make_problem
 from topksvm.losses import Softmax
-from topksvm.solvers import _lbfgs, _metric
+from topksvm.solvers import Stopping, _lbfgs
 from topksvm.solvers._lbfgs import LBFGS
 from topksvm.solvers._metric import make_metric
 
@@ -27,14 +27,14 @@ def spread_problem(n=600, d=30, m=8, dtype=np.float64, bias=0.0, seed=0):
 
 @pytest.mark.parametrize("bias", [0.0, 2.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_curvature_is_that_of_the_definition(dtype, bias, monkeypatch):
-    monkeypatch.setattr(_metric, "ENOUGH_ROWS", 1000)
-    monkeypatch.setattr(_metric, "BLOCK_ENTRIES", 2000)  # Several blocks.
-    problem = spread_problem(dtype=dtype, bias=bias)
+@pytest.mark.parametrize("shape", [(400, 30, 8), (4500, 300, 40)], ids=["block", "blocks"])
+def test_curvature_is_that_of_the_definition(dtype, bias, shape):
+    """Of all examples, where they are not many more than the features."""
+    problem = spread_problem(*shape, dtype=dtype, bias=bias)
     metric = make_metric(problem)
     X = problem.rows.x.astype(np.float64)
     X = np.column_stack([X, np.full(len(X), bias)]) if bias else X
-    expected = np.eye(X.shape[1]) + 0.1 / 8 * (X.T * problem.examples.C) @ X
+    expected = np.eye(X.shape[1]) + 0.1 / shape[2] * (X.T * problem.examples.C) @ X
     found = metric.factor @ metric.factor.T
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
@@ -59,21 +59,20 @@ def test_sparse_rows_have_the_diagonal_of_the_curvature(bias):
     np.testing.assert_allclose(metric.inverse, expected**-0.5, rtol=1e-12)
 
 
-@pytest.mark.parametrize("stripe", [4, 128])
+@pytest.mark.parametrize("shape", [(600, 30, 8), (4500, 300, 40)], ids=["stripe", "stripes"])
 @pytest.mark.parametrize("make", [spread_problem, sparse_problem])
-def test_coordinates_there_and_back(make, stripe, monkeypatch):
-    monkeypatch.setattr(_metric, "LEAST_STRIPE", stripe)
-    metric = make_metric(make())
-    W, step = np.random.default_rng(1).standard_normal((2, 8, 30))
+def test_coordinates_there_and_back(make, shape):
+    n, d, m = shape
+    metric = make_metric(make(n=n, d=d, m=m))
+    W, step = np.random.default_rng(1).standard_normal((2, m, d))
     np.testing.assert_allclose(metric.weights(metric.coordinates(W)), W, rtol=1e-9)
     # The slope in a direction does not depend on the coordinates.
     there = np.vdot(metric.gradient(W), metric.coordinates(step))
     assert there == pytest.approx(np.vdot(W, step))
 
 
-def test_curvature_for_the_first_step_needs_no_product(monkeypatch):
-    monkeypatch.setattr(_metric, "ENOUGH_ROWS", 1000)
-    problem = spread_problem()
+def test_curvature_for_the_first_step_needs_no_product():
+    problem = spread_problem(400)
     metric, objective = make_metric(problem), _lbfgs.Objective(Softmax(), problem)
     slope = np.random.default_rng(2).standard_normal((8, 30))
     direction = metric.weights(slope)
@@ -86,11 +85,10 @@ def test_first_step_is_the_best_one_for_softmax(form):
     dense = spread_problem()
     labels, C = dense.examples.labels, dense.examples.C
     problem = make_problem(form(dense.rows.x), labels, C, 8, 0.0)
-    run = LBFGS(Softmax(), problem, tol=1e-3, max_iter=9, max_time=np.inf)
-    objective = run.objective
-    length = run._first_step()
-    slope = run._evaluate(run._coordinates(run.start))[1]
-    direction = -length * run._weights(slope)
+    solver = LBFGS(Softmax(), problem)
+    for _ in range(2):
+        solver.update(Stopping())
+    direction, objective = solver.last[1], solver.objective  # The first step, from zero.
     steps = np.geomspace(0.1, 10.0, 41)
     primals = [objective.evaluate(step * direction)[0].primal for step in steps]
     assert 0.4 < steps[np.argmin(primals)] < 2.5
@@ -133,9 +131,8 @@ def test_numbers_of_any_size(dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_saves_evaluations_and_ends_at_the_same_optimum(dtype, make, monkeypatch):
     def run():
-        return LBFGS(Softmax(), make(dtype=dtype), **budget).run()
+        return complete(LBFGS(Softmax(), make(dtype=dtype)), tol=1e-4, max_iter=2000)
 
-    budget = {"tol": 1e-4, "max_iter": 2000, "max_time": np.inf}
     with_metric = run()
     monkeypatch.setattr(_lbfgs, "make_metric", lambda _: None)
     without = run()

@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import topksvm
 from solvers.cases import FORMATS, every_format, make_data, make_objective
 from solvers.objective import HINGES, check
-from topksvm.solvers import Status
-from topksvm.solvers._certificate import SCALES
+from topksvm.solvers import SCALES, Status
 from topksvm.solvers._path import sum_of_values
 
 CS = [1e-4, 1e-3, 1e-2, 0.1]

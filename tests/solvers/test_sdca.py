@@ -20,6 +20,7 @@ from solvers.cases import (
     every_bias,
     every_dtype,
     every_format,
+    full_pass,
     make_data,
     make_objective,
     make_parts,
@@ -31,9 +32,15 @@ from solvers.cases import (
     some_dual_steps,
 )
 from solvers.objective import HINGES, check
-from topksvm.solvers import Status
-from topksvm.solvers._passes import FASTEST, RATE, SLOWEST, choose_visits, shuffle
-from topksvm.solvers._sdca import SDCA, SDCAOptions
+from topksvm.solvers import SDCA, SDCAOptions, Status, Stopping
+from topksvm.solvers._passes import (
+    HIGHEST_RATE,
+    LOWEST_RATE,
+    RATE_STEP,
+    choose_visits,
+    shuffle,
+)
+from topksvm.solvers._steps import make_candidates
 
 
 @dual_steps
@@ -73,7 +80,9 @@ def test_candidates_do_not_change_a_full_pass(name, smoothing):
     assert solvers[0].use_active
     assert not solvers[1].use_active
     for _ in range(5):
-        estimates = [solver.full_pass() for solver in solvers]
+        for solver in solvers:
+            full_pass(solver)
+        estimates = [solver.gap + solver.dual for solver in solvers]
         if smoothing == 0.0:
             assert estimates[0] == pytest.approx(estimates[1], rel=1e-9)
         assert solvers[0].dual == pytest.approx(solvers[1].dual, rel=1e-9)
@@ -113,29 +122,29 @@ def test_dual_never_falls(name, k, smoothing, form, kind):
     X = FORMATS[form](X)
     objective = make_objective(name, k, smoothing, X, y, C=1.0)
     solver = make_sdca(objective, block_size=16)
-    steps = [solver.full_pass]
-    steps += [solver.full_pass if kind == "full" else solver.active_pass] * 8
+    steps = [full_pass] + [full_pass if kind == "full" else SDCA.active_pass] * 8
     values = [0.0]
     for step in steps:
-        step()
+        step(solver)
         values.append(objective.dual(solver.duals))
         assert objective.violation(solver.duals) <= 1e-9
     assert all(after >= before - 1e-12 * abs(before) for before, after in pairwise(values))
     assert values[2] > values[1] * (1 + 1e-6), "the passes do nothing"
-    assert solver.certify().dual == pytest.approx(values[-1], rel=1e-9)
+    assert solver.certify()[1].dual == pytest.approx(values[-1], rel=1e-9)
 
 
-def test_visits_keep_to_the_paces():
+def test_visits_keep_to_the_rates():
     rng = np.random.default_rng(0)
     members, idle = np.arange(1, 41), rng.random(50) < 0.3
-    pace, due = rng.uniform(SLOWEST, FASTEST, 50), np.zeros(50)
+    rates = rng.uniform(LOWEST_RATE, HIGHEST_RATE, 50)
+    candidates = make_candidates(50, 1)._replace(idle=idle, visit_rate=rates)
     visits, order = np.zeros(50), np.empty(2 * members.size, np.int64)
     for seed in range(1, 201):
-        n = choose_visits(members, idle, pace, due, seed, order)
+        n = choose_visits(members, candidates, seed, order)
         visits += np.bincount(order[:n], minlength=50)
     taking_part = np.isin(np.arange(50), members) & ~idle
     assert not visits[~taking_part].any()
-    share = pace[taking_part] / pace[taking_part].sum()
+    share = rates[taking_part] / rates[taking_part].sum()
     expected = 200 * members.size * share  # So few that all are visited more than once.
     np.testing.assert_allclose(visits[taking_part], expected, rtol=0, atol=1.0 + 1e-9)
 
@@ -152,21 +161,22 @@ def test_visits_come_in_any_order():
     assert sum((count - 200) ** 2 / 200 for count in found.values()) < 50
 
 
-def test_examples_that_gain_are_hurried():
+def test_examples_that_gain_are_visited_more_often():
     X, y = make_data(200, 8, 30)
     solver = make_sdca(make_objective("topk_hinge_alpha", 2, 0.0, X, y, C=1.0))
-    solver.full_pass()
-    usual = solver.active_pass() / solver.n_visits
-    assert (solver.pace == 1.0).all()
-    left_alone = solver.candidates.idle.copy()
+    full_pass(solver)
+    gain, n_visits = solver.active_pass()
+    mean_gain, rates = gain / n_visits, solver.state.candidates.visit_rate
+    assert (rates == 1.0).all()
+    left_alone = solver.state.candidates.idle.copy()
     assert left_alone.any()
-    solver.active_pass(usual)
-    assert 1.0 - RATE <= solver.pace.min() < 1.0 - 0.9 * RATE
-    assert solver.pace.max() > 1.0 + 0.5 * RATE
-    assert (solver.pace[left_alone] == 1.0).all()
+    solver.active_pass(mean_gain)
+    assert 1.0 - RATE_STEP <= rates.min() < 1.0 - 0.9 * RATE_STEP
+    assert rates.max() > 1.0 + 0.5 * RATE_STEP
+    assert (rates[left_alone] == 1.0).all()
     for _ in range(100):
-        solver.active_pass(usual)
-    assert solver.pace.min() == SLOWEST, "all gains are small in the end"
+        solver.active_pass(mean_gain)
+    assert rates.min() == LOWEST_RATE, "all gains are small in the end"
 
 
 def test_active_passes_wait_for_the_second_full_one_of_a_cold_start():
@@ -176,7 +186,8 @@ def test_active_passes_wait_for_the_second_full_one_of_a_cold_start():
     for solver in (cold, SDCA(*make_parts(objective), SDCAOptions(), cold.duals)):
         for _ in range(2):
             before = solver.n_passes
-            solver.after_full_pass(solver.full_pass())
+            full_pass(solver)
+            solver.continue_phase(Stopping())
             made.append(solver.n_passes - before)
     assert made[0] == 1
     assert min(made[1:]) > 1
@@ -213,8 +224,8 @@ def test_dual_never_falls_with_k_beyond_the_number_of_candidates(name, k):
     solver = make_sdca(objective)
     last = 0.0
     for _ in range(15):
-        for step in (solver.full_pass, solver.active_pass, solver.active_pass):
-            step()
+        for step in (full_pass, SDCA.active_pass, SDCA.active_pass):
+            step(solver)
             assert objective.violation(solver.duals) <= 1e-9
             dual = objective.dual(solver.duals)
             assert dual >= last - 1e-12 * abs(last)

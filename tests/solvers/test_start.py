@@ -10,11 +10,10 @@ import scipy.sparse as sp
 
 import topksvm
 from topksvm import TopKLinearSVC
-from topksvm.data._problem import make_problem
+from topksvm.data import make_problem
 from topksvm.losses import LOSSES
-from topksvm.solvers import Status
-from topksvm.solvers._certificate import certify, make_duals_feasible
-from topksvm.solvers._solve import make_loss
+from topksvm.solvers import Status, make_duals_feasible, make_loss
+from topksvm.solvers._certificate import certify
 from topksvm.solvers._start import check_structure
 
 HINGES = ["topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full"]
@@ -164,7 +163,7 @@ def test_the_certificate_refuses_infeasible_duals(loss):
 def test_duals_in_the_domain_lose_next_to_nothing(name):
     X, y = data()
     kind = make_loss(name, 1 if name == "softmax" else 3)
-    if not hasattr(kind, "dual_step"):
+    if not kind.traits.has_dual_step:
         pytest.skip("has no dual step")
     result = solved(X, y, name, k=1 if name == "softmax" else 3, C=1.0, solver="sdca")
     problem = make_problem(X, y, np.full(60, 1.0), 8)

@@ -1,4 +1,4 @@
-"""Paths that are walked together: as if each went alone, with the common work done once."""
+"""Paths that are solved together: as if each were alone, with the common work done once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import pytest
 import topksvm
 from solvers.cases import make_data, make_objective
 from solvers.objective import check
-from topksvm.data._problem import make_problem
-from topksvm.solvers import Status, _together
-from topksvm.solvers._sdca import SDCA, SDCAOptions
-from topksvm.solvers._solve import make_loss
-from topksvm.solvers._together import Walk, have_common_work, trace_together
+from topksvm.data import make_problem
+from topksvm.solvers import (
+    SDCA,
+    PathTask,
+    Setup,
+    Status,
+    Stopping,
+    _together,
+    have_common_work,
+    make_loss,
+    solve_paths,
+)
 
 N, D, M = 150, 140, 60  # Weights too many for the first cache, so that passes go by blocks.
 CS = [1e-3, 1e-2, 0.1]
@@ -36,14 +43,14 @@ def problem_of(X, y, weights=None, bias=0.0):
     return make_problem(X, y, np.ones(len(y)) if weights is None else weights, M, bias)
 
 
-def walks_of(losses, Cs=CS):
-    return [Walk(make_loss(name, k), Cs) for name, k in losses]
+def tasks_of(losses, Cs=CS):
+    return [PathTask(make_loss(name, k), Cs) for name, k in losses]
 
 
-def walk(problem, walks, **options):
-    """Return the points of each walk."""
-    found = [[] for _ in walks]
-    for i, C, result in trace_together(problem, walks, SDCAOptions(**options)):
+def paths_of(problem, tasks, **stopping):
+    """Return the points of each path."""
+    found = [[] for _ in tasks]
+    for i, C, result in solve_paths(problem, tasks, Setup(stopping=Stopping(**stopping))):
         found[i].append((C, result))
     return found
 
@@ -69,11 +76,11 @@ def assert_same(some, others):
 def test_a_path_is_the_same_in_any_company(dtype, losses, weights):
     problem = problem_of(*data(dtype), weights, bias=1.0)
     assert have_common_work(problem)
-    walks = walks_of(losses)
-    together = walk(problem, walks)
-    backwards = walk(problem, walks[::-1])[::-1]
-    for path, other, one in zip(together, backwards, walks, strict=True):
-        (alone,) = walk(problem, [one])
+    tasks = tasks_of(losses)
+    together = paths_of(problem, tasks)
+    backwards = paths_of(problem, tasks[::-1])[::-1]
+    for path, other, one in zip(together, backwards, tasks, strict=True):
+        (alone,) = paths_of(problem, [one])
         assert_same(path, alone)
         assert_same(other, alone)
 
@@ -81,7 +88,7 @@ def test_a_path_is_the_same_in_any_company(dtype, losses, weights):
 def test_every_point_is_certified_and_as_good_as_on_a_path_of_its_own():
     X, y = data()
     weights, tol = some_weights(), 1e-5
-    found = walk(problem_of(X, y, weights, bias=1.5), walks_of(HINGES), tol=tol)
+    found = paths_of(problem_of(X, y, weights, bias=1.5), tasks_of(HINGES), tol=tol)
     for (name, k), path in zip(HINGES, found, strict=True):
         own = topksvm.path(X, y, name, CS, k=k, sample_weight=weights, bias=1.5, tol=tol)
         assert [C for C, _ in path] == CS
@@ -94,22 +101,23 @@ def test_every_point_is_certified_and_as_good_as_on_a_path_of_its_own():
 
 def test_float32_is_certified_too():
     X, y = data(np.float32)
-    for (name, k), path in zip(ALPHAS, walk(problem_of(X, y), walks_of(ALPHAS)), strict=True):
+    found = paths_of(problem_of(X, y), tasks_of(ALPHAS))
+    for (name, k), path in zip(ALPHAS, found, strict=True):
         for C, result in path:
             assert result.weights.dtype == np.float32
             check(make_objective(name, k, 0.0, X, y, C=C), result, 1e-3)
 
 
-def test_walks_with_values_of_c_and_starts_of_their_own():
+def test_tasks_with_values_of_c_and_starts_of_their_own():
     X, y = data()
     problem, loss = problem_of(X, y), make_loss("topk_hinge_alpha", 3)
-    ((first,),) = walk(problem, [Walk(loss, CS[:1])])
+    ((first,),) = paths_of(problem, [PathTask(loss, CS[:1])])
     kept = first[1].duals.values.copy()
-    walks = [Walk(loss, CS[1:], first), Walk(loss, [0.5]), Walk(loss, CS)]
-    found = walk(problem, walks)
-    for one, path in zip(walks, found, strict=True):
+    tasks = [PathTask(loss, CS[1:], first), PathTask(loss, [0.5]), PathTask(loss, CS)]
+    found = paths_of(problem, tasks)
+    for one, path in zip(tasks, found, strict=True):
         assert [C for C, _ in path] == one.Cs
-        assert_same(path, *walk(problem, [one]))
+        assert_same(path, *paths_of(problem, [one]))
         for C, result in path:
             check(make_objective("topk_hinge_alpha", 3, 0.0, X, y, C=C), result, 1e-3)
     np.testing.assert_array_equal(first[1].duals.values, kept)
@@ -119,9 +127,9 @@ def test_walks_with_values_of_c_and_starts_of_their_own():
 def test_a_start_that_is_a_solution_takes_no_pass():
     """Classes that can be separated: from some C on no dual is at its bound."""
     X, y = np.eye(2 * M, D + 1), np.arange(2 * M) % M
-    easy = Walk(make_loss("topk_hinge_alpha", 1), [10.0, 20.0, 40.0])
-    other = Walk(make_loss("topk_hinge_alpha", 3), [0.1, 20.0])
-    found = walk(problem_of(X, y), [easy, other], tol=1e-6)
+    easy = PathTask(make_loss("topk_hinge_alpha", 1), [10.0, 20.0, 40.0])
+    other = PathTask(make_loss("topk_hinge_alpha", 3), [0.1, 20.0])
+    found = paths_of(problem_of(X, y), [easy, other], tol=1e-6)
     assert [result.n_iter > 0 for _, result in found[0]] == [True, False, False]
     assert [len(path) for path in found] == [3, 2]
     for k, path in zip((1, 3), found, strict=True):
@@ -130,9 +138,9 @@ def test_a_start_that_is_a_solution_takes_no_pass():
             check(make_objective("topk_hinge_alpha", k, 0.0, X, y, C=C), result, 1e-6)
 
 
-def test_a_point_out_of_budget_does_not_end_the_walk():
+def test_a_point_out_of_budget_does_not_end_the_path():
     X, y = data()
-    found = walk(problem_of(X, y), walks_of(ALPHAS, [1.0, 2.0]), tol=1e-12, max_iter=5)
+    found = paths_of(problem_of(X, y), tasks_of(ALPHAS, [1.0, 2.0]), tol=1e-12, max_iter=5)
     for (name, k), path in zip(ALPHAS, found, strict=True):
         assert [C for C, _ in path] == [1.0, 2.0]
         for C, result in path:
@@ -141,40 +149,40 @@ def test_a_point_out_of_budget_does_not_end_the_walk():
 
 
 def test_blocks_are_gathered_once_for_all(monkeypatch):
-    problem, walks, real = problem_of(*data()), walks_of(ALPHAS), SDCA.step_on_blocks
+    problem, tasks, real = problem_of(*data()), tasks_of(ALPHAS), SDCA.full_pass
     orders = []
 
-    def step(run, blocks, order, gather):
+    def full_pass(solver, order, blocks, *, gather):
         if gather:
             orders.append(order.copy())
-        return real(run, blocks, order, gather)
+        return real(solver, order, blocks, gather=gather)
 
-    def gathered(walks):
+    def gathered(tasks):
         orders.clear()
-        walk(problem, walks)
+        paths_of(problem, tasks)
         return len(orders)
 
-    monkeypatch.setattr(SDCA, "step_on_blocks", step)
-    alone = [gathered([one]) for one in walks]
+    monkeypatch.setattr(SDCA, "full_pass", full_pass)
+    alone = [gathered([one]) for one in tasks]
     assert min(alone) >= len(CS)
-    assert gathered(walks) == max(alone)
+    assert gathered(tasks) == max(alone)
     for order in orders:
         np.testing.assert_array_equal(np.sort(order), np.arange(N))
     assert not any(np.array_equal(a, b) for a, b in pairwise(orders))
 
 
 def test_the_rows_gathered_at_once_do_not_matter(monkeypatch):
-    problem, walks = problem_of(*data()), walks_of(ALPHAS)
-    at_once = walk(problem, walks)
+    problem, tasks = problem_of(*data()), tasks_of(ALPHAS)
+    at_once = paths_of(problem, tasks)
     monkeypatch.setattr(_together, "GATHERED_BYTES", 1)  # A block at a time, then.
-    for path, other in zip(walk(problem, walks), at_once, strict=True):
+    for path, other in zip(paths_of(problem, tasks), at_once, strict=True):
         assert_same(path, other)
 
 
 def test_the_seconds_of_a_run_are_its_own():
-    problem, walks = problem_of(*data()), walks_of(ALPHAS)
+    problem, tasks = problem_of(*data()), tasks_of(ALPHAS)
     start = time.perf_counter()
-    found = walk(problem, walks)
+    found = paths_of(problem, tasks)
     passed = time.perf_counter() - start
     seconds = [result.history[-1].seconds for path in found for _, result in path]
     assert min(seconds) > 0.0

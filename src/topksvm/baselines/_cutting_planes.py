@@ -21,7 +21,6 @@ T. Joachims, T. Finley, C.-N. Yu, "Cutting-Plane Training of Structural SVMs", M
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._clock import Clock
 from topksvm._numba import kernel
 from topksvm.baselines._labellings import PERCENT, Labelling
 from topksvm.baselines._line_search import Line, Tangent, search_line
@@ -127,7 +127,7 @@ class _Point:
 def _solve(
     reduction: Reduction, planes: Planes, best: _Point, C: float, stopping: Stopping
 ) -> tuple[Solution, _Point]:
-    start = time.perf_counter()
+    clock = Clock()
     history: list[dict[str, Any]] = []
     gap, step, lower, finer, model = best.primal(C), 1.0, -np.inf, 1.0, best
     for iteration in range(1, stopping.max_iter + 1):
@@ -143,7 +143,7 @@ def _solve(
         history.append(
             {
                 "iteration": iteration,
-                "seconds": time.perf_counter() - start,
+                "seconds": clock.elapsed,
                 "primal": certificate.primal,
                 "dual": certificate.dual,
                 "gap": gap,

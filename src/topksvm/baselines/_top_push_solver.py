@@ -13,7 +13,6 @@ Mathematics 15, 2015.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._clock import Clock
 from topksvm.baselines._equal_sums import equal_sums_multiplier
 from topksvm.solvers import Callback, Certificate, Check, Progress
 
@@ -123,7 +123,7 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
     warm : ndarray of shape (n, m), optional
         The table of dual variables of a problem with the same labels and reduction, any `C`.
     """
-    began = time.perf_counter()
+    clock = Clock()
     ascent = Ascent(problem, warm)
     history: list[Check] = []
     status, last = Stop.MAX_ITER, 0.0
@@ -133,7 +133,7 @@ def solve_top_push(problem: Problem, options: Options, warm: Floats | None = Non
         if step % CHECK and step < options.max_iter and not is_still:
             continue
         certificate = certify(problem, ascent.weights, ascent.table)
-        seconds = time.perf_counter() - began
+        seconds = clock.elapsed
         check = Check(step, seconds, certificate.primal, certificate.dual, certificate.gap)
         history.append(check)
         if options.callback is not None:

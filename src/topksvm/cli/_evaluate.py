@@ -1,48 +1,38 @@
-"""``topksvm evaluate``: the top-k accuracies of a model on a file."""
+"""Measure the top-k accuracies of a model on a file.
 
-from __future__ import annotations
+A top-k accuracy is the share of rows whose label is among the k best guesses. Ties count against
+the model, and so do labels that it was not trained on.
 
-import argparse
-import json
-from pathlib import Path
-from typing import Any
-
-from topksvm.cli._data import add_data_options, read_examples, request_of
-from topksvm.cli._errors import UserError
-from topksvm.cli._models import load_model
-from topksvm.cli._options import whole
-from topksvm.cli._output import percent, print_table, some
-
-_KS = (1, 2, 3, 5, 10)
-
-_EXAMPLES = """examples:
+Examples
+--------
   topksvm evaluate model.safetensors test.csv
   topksvm evaluate model.safetensors X.npy --labels y.npy -k 1 5 --json
 """
 
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from topksvm._scores_and_labels import some
+from topksvm.cli._data import add_data_options, read_examples, request_of
+from topksvm.cli._errors import UserError
+from topksvm.cli._models import load_model
+from topksvm.cli._options import add_command, add_output_options, check_k, whole
+from topksvm.cli._output import percent, print_json, print_table, with_notes
+
+_KS = (1, 2, 3, 5, 10)
+
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "evaluate",
-        help="the top-k accuracies of a model on a file",
-        description=(
-            "The share of rows whose label is among the k best guesses. Ties count against the "
-            "model, and so do labels that it was not trained on."
-        ),
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "evaluate", run, __doc__)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file of topksvm train")
     add_data_options(parser)
-    parser.add_argument(
-        "-k",
-        type=whole("-k"),
-        nargs="+",
-        help=f"the numbers of guesses ({' '.join(map(str, _KS))}, up to the number of classes)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    k_help = f"the numbers of guesses ({' '.join(map(str, _KS))}, up to the number of classes)"
+    parser.add_argument("-k", type=whole(), nargs="+", help=k_help)
+    add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -50,9 +40,12 @@ def run(options: argparse.Namespace) -> None:
     from topksvm.cli._scoring import measure
 
     model, names = load_model(options.model)
-    ks = _ks_for(options.k, model.classes_.size)
+    m = model.classes_.size
+    if options.k is None:
+        ks = [k for k in _KS if k < m] or [1]
+    else:
+        ks = sorted({check_k("-k", k, m, most=m) for k in options.k})
     table = read_examples(request_of(options, n_features=model.n_features_in_, names=names))
-    assert table.labels is not None
     accuracy = measure(model, table.X, table.labels, ks)
     if accuracy.n_unseen == accuracy.n:
         raise UserError(
@@ -61,34 +54,13 @@ def run(options: argparse.Namespace) -> None:
             "--target or --labels what is read as labels."
         )
     if options.json:
-        result = {
-            "model": str(options.model),
-            "data": str(options.data),
-            "notes": list(table.notes),
-            "n": accuracy.n,
-            "accuracy": {str(k): share for k, share in accuracy.by_k.items()},
-            "unseen_labels": accuracy.unseen,
-            "n_unseen": accuracy.n_unseen,
-        }
-        print(json.dumps(result, indent=2))
+        result = {"model": options.model, "data": options.data, "notes": table.notes}
+        print_json(result | accuracy.as_json("accuracy"))
         return
-    notes = "".join(f"; {note}" for note in table.notes)
-    print(f"{options.data}: {accuracy.n} rows, {model.classes_.size} classes{notes}\n")
+    print(with_notes(f"{options.data}: {accuracy.n} rows, {m} classes", table.notes), end="\n\n")
     print_table(["k", "top-k accuracy"], [[str(k), percent(accuracy.by_k[k])] for k in ks])
     if accuracy.unseen:
         print(
             f"\n{accuracy.n_unseen} rows have labels that were not trained on and count as errors: "
             f"{some(accuracy.unseen, 10)}"
         )
-
-
-def _ks_for(ks: list[int] | None, m: int) -> list[int]:
-    if ks is None:
-        return [k for k in _KS if k < m] or [1]
-    too_large = [k for k in ks if k > m]
-    if too_large:
-        raise UserError(
-            f"-k {too_large[0]}, but the model has {m} classes; k must be between 1 and {m}. "
-            "Choose a smaller one."
-        )
-    return sorted(set(ks))

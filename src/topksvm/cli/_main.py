@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -22,25 +22,18 @@ from topksvm.cli import (
     _predict,
     _reproduce,
     _train,
+    _warmup,
 )
 from topksvm.cli._errors import UserError
-from topksvm.cli._output import end_progress
+from topksvm.cli._options import Parser
+from topksvm.cli._output import warn
 
-_COMMANDS = (
-    _demo,
-    _train,
-    _predict,
-    _evaluate,
-    _cv,
-    _reproduce,
-    _extract,
-    _info,
-)
+_COMMANDS = (_demo, _train, _predict, _evaluate, _cv, _reproduce, _extract, _warmup, _info)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="topksvm", description="Top-k multiclass SVMs, trained to a proven duality gap."
     )
     parser.add_argument("--version", action="version", version=f"topksvm {__version__}")
@@ -55,20 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(arguments)
         _check_environment()
-        with _leaving_on_sigterm():
+        with _leaving_on_sigterm(), _warnings_as_lines():
             options.run(options)
         sys.stdout.flush()
-    except UserError as error:
-        print(f"topksvm: error: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        end_progress()
         print("topksvm: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # The reader of our output, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # Such as a disk that is full.
+    except (UserError, OSError) as error:  # An OSError is a disk that is full, for example.
         print(f"topksvm: error: {error}", file=sys.stderr)
         return 2
     return 0
@@ -89,6 +78,17 @@ def _leaving_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print what the library warns of in one line each, without the place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("default", category)
+        warnings.showwarning = lambda message, *_, **__: warn(message)
+        yield
 
 
 def _check_environment() -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from topksvm.cli._errors import UserError
+import numpy as np
+
+from topksvm.cli._errors import UserError, import_extra
 from topksvm.cli._output import check_writable, one_line
 
 
 def check_model_path(path: Path) -> None:
     """Find out before the training whether the model can be written."""
     check_writable(path, "-o", [".safetensors"])
-    if importlib.util.find_spec("safetensors") is None:
-        raise UserError(
-            "models are written with the package safetensors, which is missing; install it with: "
-            "pip install 'topksvm[safetensors]'"
-        )
+    import_extra("safetensors", "writing a model")
 
 
 def load_model(path: Path) -> tuple[Any, tuple[str, ...] | None]:
@@ -39,6 +36,22 @@ def load_model(path: Path) -> tuple[Any, tuple[str, ...] | None]:
     return model, tuple(names)
 
 
+def save_model(model: Any, names: tuple[str, ...] | None, path: Path) -> None:
+    """Write a model, with the names of its features if the file had them."""
+    model.set_params(callback=None, checkpoint=None)  # They belong to this run.
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    try:
+        model.save(path)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror}. Choose another place with -o."
+        ) from error
+    finally:
+        if names is not None:
+            del model.feature_names_in_
+
+
 def certificate_in_words(certificate: Any) -> str:
     """Return what is proven about a model."""
     return (
@@ -49,9 +62,5 @@ def certificate_in_words(certificate: Any) -> str:
 
 def certificate_as_json(certificate: Any) -> dict[str, float]:
     """Return a certificate as JSON can hold it."""
-    return {
-        "primal": float(certificate.primal),
-        "dual": float(certificate.dual),
-        "gap": float(certificate.gap),
-        "relative_gap": float(certificate.relative_gap),
-    }
+    names = ("primal", "dual", "gap", "relative_gap")
+    return {name: float(getattr(certificate, name)) for name in names}

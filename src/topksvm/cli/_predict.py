@@ -1,4 +1,13 @@
-"""``topksvm predict``: the k best labels of every row of a file."""
+"""Print the k best labels of every row of a file.
+
+They are printed best first, as CSV.
+
+Examples
+--------
+  topksvm predict model.safetensors new.csv > guesses.csv
+  topksvm predict model.safetensors X.npy -k 3 --scores -o guesses.csv
+  topksvm predict model.safetensors X.npy -o labels.npy
+"""
 
 from __future__ import annotations
 
@@ -17,44 +26,25 @@ from topksvm._files import replacing
 from topksvm.cli._data import add_data_options, read_examples, request_of
 from topksvm.cli._errors import UserError
 from topksvm.cli._models import load_model
-from topksvm.cli._options import whole
+from topksvm.cli._options import add_command, add_output_options, check_k, whole
 from topksvm.cli._output import check_writable
 
 Array = NDArray[Any]
 Guesses = Iterator[tuple[Array, Array]]
 """Labels and scores of blocks of rows, both ``(rows, k)``, best first."""
 
-_EXAMPLES = """examples:
-  topksvm predict model.safetensors new.csv > guesses.csv
-  topksvm predict model.safetensors X.npy -k 3 --scores -o guesses.csv
-  topksvm predict model.safetensors X.npy -o labels.npy
-"""
-
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "predict",
-        help="the k best labels of every row of a file",
-        description="Print the k best labels of every row, best first, as CSV.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a file of topksvm train")
+    parser = add_command(commands, "predict", run, __doc__)
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="a file of topksvm train")
     add_data_options(parser, needs_labels=False)
-    parser.add_argument(
-        "-k", type=whole("-k"), help="the number of guesses (that the model was trained for)"
-    )
-    parser.add_argument("--scores", action="store_true", help="their scores as well")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write .csv, .json, or the labels as .npy, instead of printing",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    add("-k", type=whole(), help="the number of guesses (that the model was trained for)")
+    add("--scores", action="store_true", help="their scores as well")
+    output = "write .csv, .json, or the labels as .npy, instead of printing"
+    add("-o", "--output", type=Path, metavar="FILE", help=output)
+    add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -62,7 +52,8 @@ def run(options: argparse.Namespace) -> None:
     if options.output is not None:
         _check_output(options)
     model, names = load_model(options.model)
-    k = _k_for(options.k, model)
+    m = model.classes_.size
+    k = check_k("-k", options.k or model.k, m, most=m)
     table = read_examples(request_of(options, n_features=model.n_features_in_, names=names))
     for note in table.notes:
         print(f"topksvm: {note}", file=sys.stderr)
@@ -92,16 +83,6 @@ def _check_output(options: argparse.Namespace) -> None:
             f"--scores does not go with -o {options.output}, which holds labels only. Choose .csv "
             "or .json."
         )
-
-
-def _k_for(k: int | None, model: Any) -> int:
-    m = model.classes_.size
-    if k is not None and k > m:
-        raise UserError(
-            f"-k {k}, but the model has {m} classes; k must be between 1 and {m}. Choose a smaller "
-            "one."
-        )
-    return int(model.k) if k is None else k
 
 
 def _guess(model: Any, X: Any, k: int) -> Guesses:

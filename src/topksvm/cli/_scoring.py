@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topksvm.cli._data import match_labels
+from topksvm.cli._output import percent
 from topksvm.metrics import topk_ranks
 
 _ENTRIES = 1 << 21
@@ -24,6 +25,16 @@ class Accuracy:
     by_k: dict[int, float]
     unseen: list[str]
     n_unseen: int
+
+    def in_words(self) -> str:
+        """Return the accuracy for all k in one line."""
+        shares = ", ".join(f"top-{k} {percent(share)}" for k, share in self.by_k.items())
+        return f"{shares} of {self.n} rows"
+
+    def as_json(self, name: str) -> dict[str, Any]:
+        """Return the accuracy as JSON can hold it, the shares under `name`."""
+        seen = {"unseen_labels": self.unseen, "n_unseen": self.n_unseen}
+        return {"n": self.n, name: self.by_k, **seen}
 
 
 def blocks(X: Any, n_classes: int) -> Iterator[tuple[int, Any]]:
@@ -44,9 +55,5 @@ def measure(model: Any, X: Any, labels: NDArray[Any], ks: Sequence[int]) -> Accu
             scores = model.decision_function(block[found])
             truth = model.classes_[columns[start + found]]
             ranks[start + found] = topk_ranks(truth, scores, labels=model.classes_)
-    return Accuracy(
-        len(columns),
-        {k: float(np.mean(ranks <= k)) for k in ks},
-        unseen,
-        int(np.count_nonzero(columns < 0)),
-    )
+    shares = {k: float(np.mean(ranks <= k)) for k in ks}
+    return Accuracy(len(columns), shares, unseen, int(np.count_nonzero(columns < 0)))

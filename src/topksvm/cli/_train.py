@@ -1,39 +1,9 @@
-"""``topksvm train``: train a model on a file, with a proof of how good it is."""
+"""Train a model on a file of examples.
 
-from __future__ import annotations
+A linear top-k SVM is trained to a proven duality gap and saved.
 
-import argparse
-import dataclasses
-import json
-import time
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from topksvm.cli._data import (
-    Table,
-    add_data_options,
-    labels_to_train_on,
-    read_examples,
-    request_of,
-)
-from topksvm.cli._errors import UserError
-from topksvm.cli._models import certificate_as_json, certificate_in_words, check_model_path
-from topksvm.cli._options import (
-    LOSS_NAMES,
-    add_output_options,
-    add_training_options,
-    number,
-    one_of,
-    size,
-    training_parameters,
-    whole,
-)
-from topksvm.cli._output import percent, print_facts, some, warn
-
-_EXAMPLES = """examples:
+Examples
+--------
   topksvm train digits.csv -o digits.safetensors --holdout 0.2
   topksvm train train.npz --test test.npz -k 5 -C 0.1 -o model.safetensors
   topksvm train X.npy --labels y.txt --dtype float32 -o model.safetensors
@@ -43,120 +13,153 @@ _EXAMPLES = """examples:
 Ctrl-C ends the training early; the model reached is saved with its certificate all the same.
 """
 
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topksvm._clock import Clock
+from topksvm._progress import GapBar
+from topksvm._scores_and_labels import some
+from topksvm.cli._data import Table, add_data_options, read_examples, read_to_train_on, request_of
+from topksvm.cli._errors import UserError
+from topksvm.cli._models import (
+    certificate_as_json,
+    certificate_in_words,
+    check_model_path,
+    save_model,
+)
+from topksvm.cli._options import (
+    LOSSES,
+    above_0,
+    add_command,
+    add_output_options,
+    add_training_options,
+    check_k,
+    size,
+    training_parameters,
+    whole,
+)
+from topksvm.cli._output import print_facts, print_json, warn, with_notes
+
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "train",
-        help="train a model on a file of examples",
-        description="Train a linear top-k SVM to a proven duality gap and save it.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "train", run, __doc__)
     add_data_options(parser, is_optional=True)
-    large = parser.add_argument_group("large data")
-    large.add_argument(
-        "--features",
-        type=Path,
-        metavar="DIR",
-        help="instead of DATA, a folder with train.npy, train_labels.txt, test.npy, ... as "
-        "topksvm extract writes it; float16 is read by the piece, and need not fit in memory",
-    )
-    large.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="keep the state there every minute, and go on from it",
-    )
-    large.add_argument(
-        "--memory-limit",
-        type=size("--memory-limit"),
-        metavar="SIZE",
-        help="memory to use, such as 4G; a larger .npy file is read by the piece",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="MODEL",
-        help="the file to write, .safetensors",
-    )
-    parser.add_argument(
-        "-k",
-        type=whole("-k"),
-        help="the number of guesses to train for (5, or one less than the classes)",
-    )
-    parser.add_argument(
-        "-C", type=number("-C"), default=1.0, help="the weight of the loss against the norm (1)"
-    )
-    parser.add_argument(
-        "--loss",
-        type=one_of("--loss", LOSS_NAMES),
-        default=LOSS_NAMES[0],
-        metavar="LOSS",
-        help=f"{', '.join(LOSS_NAMES)} (the first)",
-    )
+    _add_large_data_options(parser)
+    add = parser.add_argument
+    add("-o", "--output", type=Path, required=True, metavar="MODEL", help="write this .safetensors")
+    k_help = "the number of guesses to train for (5, or one less than the classes)"
+    add("-k", type=whole(), help=k_help)
+    add("-C", type=above_0, default=1.0, help="the weight of the loss against the norm (1)")
+    names = list(LOSSES)
+    loss = f"{', '.join(names)} (the first)"
+    add("--loss", choices=names, default=names[0], metavar="LOSS", help=loss)
     add_training_options(parser)
-    held_out = parser.add_mutually_exclusive_group()
-    held_out.add_argument(
-        "--test", type=Path, metavar="FILE", help="test on this file, read like DATA"
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--test", type=Path, metavar="FILE", help="test on this file, read like DATA")
+    holdout_help = "test on this share of each class, and train on the others only"
+    add("--holdout", type=above_0, metavar="SHARE", help=holdout_help)
+    add_output_options(parser, is_quiet=True)
+
+
+def _add_large_data_options(parser: Any) -> None:
+    add = parser.add_argument_group("large data").add_argument
+    features = (
+        "instead of DATA, a folder with train.npy, train_labels.txt, test.npy, ... as topksvm "
+        "extract writes it; float16 is streamed, and need not fit in memory"
     )
-    held_out.add_argument(
-        "--holdout",
-        type=number("--holdout"),
-        metavar="SHARE",
-        help="test on this share of each class, and train on the others only",
-    )
-    add_output_options(parser)
-    parser.set_defaults(run=run)
+    add("--features", type=Path, metavar="DIR", help=features)
+    checkpoint = "keep the state there every minute, and resume from it"
+    add("--checkpoint", type=Path, metavar="DIR", help=checkpoint)
+    limit = "memory to use, such as 4G; a larger .npy file is streamed"
+    add("--memory-limit", type=size, metavar="SIZE", help=limit)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the command."""
     # Imported here, as all commands start by loading this file, and scikit-learn is slow.
-    from topksvm.cli._fit import fit_model
+    from topksvm.cli._fit import fit, warn_of_scale, warn_unless_solved
     from topksvm.cli._scoring import measure
     from topksvm.estimators import TopKLinearSVC
-    from topksvm.solvers import Status
 
     check_model_path(options.output)
-    start = time.perf_counter()
+    clock = Clock()
     table, test = _read(options)
-    assert table.labels is not None
-    y = labels_to_train_on(table.labels, options.labels or options.data)
-    guesses, k = choose_k(options.k, options.loss, np.unique(y))
-    X, y, test = _parts(options, table, y) if test is None else (table.X, y, test)
-    reading = time.perf_counter() - start
+    guesses, k = choose_k(options.k, options.loss, len(np.unique(table.labels)))
+    seconds = {"read": clock.elapsed}
 
-    parameters = training_parameters(options) | {"memory_limit": options.memory_limit}
-    model = TopKLinearSVC(k, loss=options.loss, C=options.C, **parameters)
-    how = {} if options.checkpoint is None else {"checkpoint": options.checkpoint}
-    fit = fit_model(model, X, y, is_quiet=options.quiet, **how)
+    parameters = {name: getattr(options, name) for name in ("C", "loss", "memory_limit")}
+    parameters |= {"checkpoint": options.checkpoint, **training_parameters(options)}
+    model = TopKLinearSVC(k, **parameters)
+    warn_of_scale(table.X, options.C)
+    text = f"training on {table.X.shape[0]} rows; the first time, kernels are compiled"
+    bar = None if options.quiet else GapBar(options.tol, text)
+    seconds["train"] = fit(model, table.X, table.labels, bar)
     # Before anything else that could be interrupted.
-    save(model, table.names, options.output)
+    save_model(model, table.names, options.output)
+    warn_unless_solved(model)
 
-    ks = sorted({1, guesses})
-    start = time.perf_counter()
-    accuracies = {"training": measure(model, X, y, ks)}
-    if test is not None:
-        accuracies["test"] = measure(model, test[0], test[1], ks)
-        _warn_of_unseen(accuracies["test"])
-    seconds = {"read": reading, "train": fit.seconds, "test": time.perf_counter() - start}
+    clock = Clock()
+    parts = {"training": table} | ({} if test is None else {"test": test})
+    accuracies = {
+        name: measure(model, part.X, part.labels, sorted({1, guesses}))
+        for name, part in parts.items()
+    }
+    seconds["test"] = clock.elapsed
+    _warn_of_unseen(accuracies.get("test"))
     show = _print_json if options.json else _print_words
-    show(options, model, table, X.shape[0], fit.status.name.lower(), seconds, accuracies)
-    if fit.status is Status.INTERRUPTED:
+    show(options, model, table, seconds, accuracies)
+    if model.status_ == "interrupted":
         raise KeyboardInterrupt
 
 
-def _read(options: argparse.Namespace) -> tuple[Table, tuple[Any, NDArray[Any]] | None]:
-    """Return the examples, and those to test on if they come with them."""
+def choose_k(k: int | None, loss: str, m: int) -> tuple[int, int]:
+    """Return the number of guesses to report, and the k to train for, which some losses lack."""
+    guesses = min(5, m - 1) if k is None else check_k("-k", k, m, most=m - 1)
+    if LOSSES[loss]:
+        return guesses, guesses
+    if k is not None and k > 1:
+        raise UserError(f"-k {k} has no effect on --loss {loss}, which has no k. Leave it out.")
+    return guesses, 1
+
+
+def _read(options: argparse.Namespace) -> tuple[Table, Table | None]:
+    """Return what to train on, and what to test on."""
     if (options.data is None) == (options.features is None):
         raise UserError(
             "give either DATA, a file of examples, or --features DIR, not both or none."
         )
-    if options.features is None:
-        return read_examples(request_of(options)), None
+    if options.features is not None:
+        return _read_folder(options)
+    table = read_to_train_on(request_of(options))
+    if options.test is not None:
+        return table, _read_test(options, table)
+    if options.holdout is None:
+        return table, None
+    y = table.labels
+    held_out = hold_out(y, options.holdout, options.seed)
+    test = replace(table, X=table.X[held_out], labels=y[held_out])
+    return replace(table, X=table.X[~held_out], labels=y[~held_out]), test
+
+
+def _read_test(options: argparse.Namespace, table: Table) -> Table:
+    if options.labels is not None:
+        raise UserError(
+            "--test cannot be used with --labels, which is for the rows of DATA. Use --holdout, "
+            "or topksvm evaluate afterwards."
+        )
+    request = request_of(options, n_features=table.X.shape[1], names=table.names)
+    return read_examples(replace(request, path=options.test))
+
+
+def _read_folder(options: argparse.Namespace) -> tuple[Table, Table]:
     if options.test is not None or options.holdout is not None or options.labels is not None:
         raise UserError(
             "--features DIR has labels and rows to test on of its own; leave out --labels, --test "
@@ -170,141 +173,9 @@ def _read(options: argparse.Namespace) -> tuple[Table, tuple[Any, NDArray[Any]] 
     except (OSError, ValueError) as error:
         raise UserError(str(error)) from error
     names = np.array(data.class_names)
-    test = data.X_test, names[data.y_test]
-    return Table(data.X_train, names[data.y_train], notes=(f"{len(test[1])} rows to test",)), test
-
-
-def _print_json(
-    options: argparse.Namespace,
-    model: Any,
-    table: Table,
-    n_rows: int,
-    status: str,
-    seconds: dict[str, float],
-    accuracies: dict[str, Any],
-) -> None:
-    result = {
-        "model": str(options.output),
-        "data": str(options.data),
-        "notes": list(table.notes),
-        "n_rows": n_rows,
-        "n_features": model.n_features_in_,
-        "n_classes": len(model.classes_),
-        "parameters": model.get_params(),
-        "status": status,
-        "certificate": certificate_as_json(model.certificate_),
-        "passes": model.n_iter_,
-        "seconds": seconds,
-        "accuracy": {name: accuracy_as_json(a) for name, a in accuracies.items()},
-    }
-    print(json.dumps(result, indent=2))
-
-
-def _print_words(
-    options: argparse.Namespace,
-    model: Any,
-    table: Table,
-    n_rows: int,
-    _status: str,  # A warning has told it already.
-    seconds: dict[str, float],
-    accuracies: dict[str, Any],
-) -> None:
-    notes = "".join(f"; {note}" for note in table.notes)
-    facts = {
-        "data": f"{options.data}: {n_rows} rows to train on, {model.n_features_in_} features, "
-        f"{len(model.classes_)} classes{notes}",
-        "model": f"{model.loss}, k = {model.k}, C = {model.C:g}",
-        "certificate": certificate_in_words(model.certificate_),
-        "time": f"{seconds['train']:.2f} s for {model.n_iter_} passes, "
-        f"{seconds['read']:.2f} s to read",
-    }
-    facts |= {name: accuracy_in_words(a) for name, a in accuracies.items()}
-    print_facts(facts | {"saved": str(options.output)})
-
-
-def save(model: Any, names: tuple[str, ...] | None, path: Path) -> None:
-    """Write a model, with the names of its features if the file had them."""
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    try:
-        model.save(path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}. Choose another place with -o."
-        ) from error
-    finally:
-        if names is not None:
-            del model.feature_names_in_
-
-
-def accuracy_in_words(accuracy: Any) -> str:
-    """Return the accuracy for all k in one line."""
-    shares = ", ".join(f"top-{k} {percent(share)}" for k, share in accuracy.by_k.items())
-    return f"{shares} of {accuracy.n} rows"
-
-
-def accuracy_as_json(accuracy: Any) -> dict[str, Any]:
-    """Return the accuracy for all k as JSON can hold it."""
-    return {
-        "n": accuracy.n,
-        "topk": {str(k): share for k, share in accuracy.by_k.items()},
-        "unseen_labels": accuracy.unseen,
-        "n_unseen": accuracy.n_unseen,
-    }
-
-
-def _warn_of_unseen(accuracy: Any) -> None:
-    if accuracy.unseen:
-        warn(
-            f"{accuracy.n_unseen} of {accuracy.n} rows to test on have labels that were not "
-            f"trained on and count as errors: {some(accuracy.unseen)}"
-        )
-
-
-def choose_k(k: int | None, loss: str, classes: NDArray[Any]) -> tuple[int, int]:
-    """Return the number of guesses to report, and the k to train for, which some losses lack."""
-    from topksvm.losses import LOSSES
-
-    m = len(classes)
-    if m < 2:
-        raise UserError(
-            f"the labels have one class only, {some(classes.tolist())}; at least 2 are needed. "
-            "Check with --target or --labels-key what is read as labels."
-        )
-    if k is not None and k >= m:
-        raise UserError(
-            f"-k {k}, but there are {m} classes; k must be between 1 and {m - 1}. Choose a smaller "
-            "one."
-        )
-    guesses = min(5, m - 1) if k is None else k
-    if "k" in LOSSES[loss]._fields:  # type: ignore[attr-defined]
-        return guesses, guesses
-    if k is not None and k > 1:
-        raise UserError(f"-k {k} has no effect on --loss {loss}, which has no k. Leave it out.")
-    return guesses, 1
-
-
-def _parts(
-    options: argparse.Namespace, table: Table, y: NDArray[Any]
-) -> tuple[Any, NDArray[Any], tuple[Any, NDArray[Any]] | None]:
-    """Return what to train on, and what to test on."""
-    X = table.X
-    if options.test is not None:
-        if options.labels is not None:
-            raise UserError(
-                "--test cannot be used with --labels, which is for the rows of DATA. Use "
-                "--holdout, or topksvm evaluate afterwards."
-            )
-        request = dataclasses.replace(
-            request_of(options, n_features=X.shape[1], names=table.names), path=options.test
-        )
-        test = read_examples(request)
-        assert test.labels is not None
-        return X, y, (test.X, test.labels)
-    if options.holdout is None:
-        return X, y, None
-    held_out = hold_out(y, options.holdout, options.seed)
-    return X[~held_out], y[~held_out], (X[held_out], y[held_out])
+    notes = (f"{len(data.y_test)} rows to test",)
+    train = Table(data.X_train, names[data.y_train], notes=notes)
+    return train, Table(data.X_test, names[data.y_test])
 
 
 def hold_out(y: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
@@ -321,3 +192,47 @@ def hold_out(y: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
             f"--holdout {share:g} leaves nothing to test on: no class has enough rows. Raise it."
         )
     return held_out
+
+
+def _warn_of_unseen(accuracy: Any) -> None:
+    if accuracy is not None and accuracy.unseen:
+        warn(
+            f"{accuracy.n_unseen} of {accuracy.n} rows to test on have labels that were not "
+            f"trained on and count as errors: {some(accuracy.unseen)}"
+        )
+
+
+def _print_json(
+    options: argparse.Namespace, model: Any, table: Table, seconds: Any, accuracies: Any
+) -> None:
+    result = {
+        "model": options.output,
+        "data": options.data,
+        "notes": table.notes,
+        "n_rows": len(table.labels),
+        "n_features": model.n_features_in_,
+        "n_classes": len(model.classes_),
+        "parameters": model.get_params(),
+        "status": model.status_,
+        "certificate": certificate_as_json(model.certificate_),
+        "passes": model.n_iter_,
+        "seconds": seconds,
+        "accuracy": {name: accuracy.as_json("topk") for name, accuracy in accuracies.items()},
+    }
+    print_json(result)
+
+
+def _print_words(
+    options: argparse.Namespace, model: Any, table: Table, seconds: Any, accuracies: Any
+) -> None:
+    n, d, m = len(table.labels), model.n_features_in_, len(model.classes_)
+    data = f"{options.data}: {n} rows to train on, {d} features, {m} classes"
+    facts = {
+        "data": with_notes(data, table.notes),
+        "model": f"{model.loss}, k = {model.k}, C = {model.C:g}",
+        "certificate": certificate_in_words(model.certificate_),
+        "time": f"{seconds['train']:.2f} s for {model.n_iter_} passes, "
+        f"{seconds['read']:.2f} s to read",
+    }
+    facts |= {name: accuracy.in_words() for name, accuracy in accuracies.items()}
+    print_facts(facts | {"saved": str(options.output)})

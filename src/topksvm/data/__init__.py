@@ -1,99 +1,61 @@
-"""What a solver reads, in memory or on disk: rows, labels, weights, and kernel matrices."""
+"""What a solver reads, in memory or on disk: rows, labels, weights, and kernel matrices.
 
-from topksvm.data._array_sources import file_of, is_real
+:class:`RowSource` is what rows need to be trained on wherever they are, :class:`Problem` what a
+solver gets.
+"""
+
+from topksvm.data._array_sources import file_of as file_of, is_real as is_real
 from topksvm.data._gram import (
-    TILE,
-    ComputedGram,
-    GivenGram,
-    Gram,
-    checked_values,
+    TILE as TILE,
+    ComputedGram as ComputedGram,
+    GivenGram as GivenGram,
+    Gram as Gram,
+    checked_values as checked_values,
 )
 from topksvm.data._gram_checks import (
-    check_diagonal,
-    check_gram,
-    check_sample,
-    check_square,
-    sample_rows,
-    tolerance,
+    check_gram as check_gram,
+    check_sample as check_sample,
+    check_square as check_square,
+    sample_rows as sample_rows,
+    tolerance as tolerance,
 )
-from topksvm.data._kernel_problem import KernelProblem, make_kernel_problem
+from topksvm.data._kernel_problem import (
+    KernelProblem as KernelProblem,
+    make_kernel_problem as make_kernel_problem,
+)
 from topksvm.data._problem import (
-    Examples,
+    Examples as Examples,
     Problem,
-    check_norms,
     make_problem,
-    read_only,
 )
 from topksvm.data._rows import (
-    DenseRows,
-    SparseRows,
-    add_row,
-    aligned_zeros,
-    axpy,
-    gather_rows,
-    load_row,
-    padded,
-    scores_at,
-    scores_of_all,
-    squared_norms,
+    DenseRows as DenseRows,
+    SparseRows as SparseRows,
+    add_row as add_row,
+    aligned_zeros as aligned_zeros,
+    axpy as axpy,
+    gather_rows as gather_rows,
+    load_row as load_row,
+    padded as padded,
+    scores_at as scores_at,
+    scores_of_all as scores_of_all,
 )
 from topksvm.data._sources import (
-    MIN_PIECE,
+    MIN_PIECE as MIN_PIECE,
     RowSource,
-    is_streamed,
-    open_source,
+    is_streamed as is_streamed,
+    open_source as open_source,
 )
-from topksvm.data._streamed import StreamedProblem, make_streamed_problem
+from topksvm.data._streamed import (
+    StreamedProblem as StreamedProblem,
+    make_streamed_problem as make_streamed_problem,
+)
 from topksvm.data._validation import (
-    check_budget,
-    check_labels,
-    check_rows,
-    check_weights,
+    check_budget as check_budget,
+    check_labels as check_labels,
+    check_rows as check_rows,
+    check_weights as check_weights,
 )
-from topksvm.data._windows import Window, WindowReader
+from topksvm.data._windows import Window as Window, WindowReader as WindowReader
 
-__all__ = [
-    "MIN_PIECE",
-    "TILE",
-    "ComputedGram",
-    "DenseRows",
-    "Examples",
-    "GivenGram",
-    "Gram",
-    "KernelProblem",
-    "Problem",
-    "RowSource",
-    "SparseRows",
-    "StreamedProblem",
-    "Window",
-    "WindowReader",
-    "add_row",
-    "aligned_zeros",
-    "axpy",
-    "check_budget",
-    "check_diagonal",
-    "check_gram",
-    "check_labels",
-    "check_norms",
-    "check_rows",
-    "check_sample",
-    "check_square",
-    "check_weights",
-    "checked_values",
-    "file_of",
-    "gather_rows",
-    "is_real",
-    "is_streamed",
-    "load_row",
-    "make_kernel_problem",
-    "make_problem",
-    "make_streamed_problem",
-    "open_source",
-    "padded",
-    "read_only",
-    "sample_rows",
-    "scores_at",
-    "scores_of_all",
-    "squared_norms",
-    "tolerance",
-]
+__all__ = ["Problem", "RowSource", "make_problem"]

@@ -48,7 +48,7 @@ class ArrowSource:
         self.dtype = np.result_type(np.float32, *(_numpy_type(kind) for kind in types))
 
     @property
-    def names(self) -> list[str] | None:
+    def feature_names(self) -> list[str] | None:
         """The names of the features, if there is a column for each."""
         return None if self.has_lists else self.columns
 

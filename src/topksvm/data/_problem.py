@@ -32,7 +32,26 @@ class Examples(NamedTuple):
 class Problem:
     """``min_W 1/2 ||W||^2 + sum_i C_i phi(scores of x_i, y_i)``, `m` classes, `d` features.
 
-    The constant feature, if `bias` is not 0, counts among the `d`.
+    Attributes
+    ----------
+    rows : DenseRows or SparseRows
+        The rows as compiled functions take them.
+    examples : Examples
+        An array for each of their `labels`, the weights `C` of their losses, and squared `norms`.
+    m, d : int
+        How many classes and features there are; the constant feature, if there is one, counts.
+
+    See Also
+    --------
+    make_problem : What makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.data import make_problem
+    >>> problem = make_problem(np.eye(4), np.array([0, 1, 2, 2]), np.ones(4), 3)
+    >>> problem.n, problem.d, problem.m, problem.dtype
+    (4, 4, 3, dtype('float64'))
     """
 
     rows: DenseRows | SparseRows
@@ -73,10 +92,35 @@ class Problem:
 def make_problem(
     X: Any, labels: NDArray[np.integer[Any]], C: Floats, m: int, bias: float = 0.0
 ) -> Problem:
-    """Return the problem for checked input: X dense or CSR, labels from 0 to ``m - 1``.
+    """Return the problem for checked input.
 
     X is not copied unless it is in Fortran order or a CSR matrix with repeated entries. The kernels
     see it read-only, which also lets one compiled kernel serve memory maps and ordinary arrays.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        The rows, float32 or float64.
+    labels : ndarray of shape (n,)
+        From 0 to ``m - 1``.
+    C : ndarray of shape (n,)
+        The weights of the losses.
+    m : int
+        The number of classes.
+    bias : float, default=0.0
+        The value of a constant last feature, 0 for none.
+
+    Returns
+    -------
+    Problem
+        What solvers take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.data import make_problem
+    >>> make_problem(np.eye(4), np.array([0, 1, 2, 2]), np.ones(4), 3, bias=1.0).d
+    5
     """
     rows: DenseRows | SparseRows
     if sp.issparse(X):

@@ -10,7 +10,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,89 @@ UNKNOWN_LIMIT = 1 << 32
 """Bytes above which a memory map is read by the piece where the memory is not known: 4 GiB."""
 
 
+@runtime_checkable
 class RowSource(Protocol):
-    """Rows that can be read by the piece."""
+    """Rows that can be read by the piece, wherever they are.
+
+    An object of any class with these attributes and methods is trained on, and predicted for, by
+    :class:`topksvm.TopKLinearSVC` and :func:`topksvm.solve`, which hold two windows of its rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        How many rows and features there are.
+    dtype : dtype
+        What to compute in, float32 or float64.
+
+    See Also
+    --------
+    topksvm.TopKLinearSVC : Trains on such an object.
+
+    Examples
+    --------
+    The guide for contributors has :ref:`a source in one file <add-a-row-source>`.
+
+    >>> import numpy as np
+    >>> from topksvm.data import RowSource
+    >>> class Identity:
+    ...     shape, dtype = (6, 6), np.dtype(np.float64)
+    ...
+    ...     def pieces(self, size):
+    ...         return [(0, 4), (4, 6)]
+    ...
+    ...     def read(self, start, stop, out):
+    ...         out[...] = np.eye(6)[start:stop]
+    >>> isinstance(Identity(), RowSource)
+    True
+    >>> from topksvm import TopKLinearSVC
+    >>> model = TopKLinearSVC().fit(Identity(), [0, 0, 1, 1, 2, 2])
+    >>> model.predict(Identity())
+    array([0, 0, 1, 1, 2, 2])
+    """
 
     shape: tuple[int, int]
     dtype: np.dtype
 
     def pieces(self, size: int) -> list[tuple[int, int]]:
-        """Return ranges of rows of about `size` bytes, in order, that cover all of them."""
+        """Return ranges of rows, in order, that cover all of them.
+
+        Parameters
+        ----------
+        size : int
+            How many bytes a piece should have, about: a suggestion.
+
+        Returns
+        -------
+        pieces : list of tuple
+            The first row of each piece, and the row after its last one.
+        """
 
     def read(self, start: int, stop: int, out: Floats) -> None:
-        """Write the rows from `start` to `stop`, which lie in one piece, to `out`."""
+        """Write rows that lie in one piece to `out`.
+
+        Parameters
+        ----------
+        start, stop : int
+            The first row, and the row after the last one.
+        out : ndarray of shape (stop - start, n_features)
+            Where to write them, float32 or float64. It is called by one thread at a time, which
+            need not be the one that made the source.
+        """
+
+
+class ConvertedSource:
+    """The rows of a source in another precision than its own."""
+
+    def __init__(self, source: RowSource, dtype: Any) -> None:
+        self.source, self.shape, self.dtype = source, source.shape, np.dtype(dtype)
+
+    def pieces(self, size: int) -> list[tuple[int, int]]:
+        """See the protocol."""
+        return self.source.pieces(size)
+
+    def read(self, start: int, stop: int, out: Floats) -> None:
+        """See the protocol."""
+        self.source.read(start, stop, out)
 
 
 class ShardedSource:
@@ -75,7 +147,9 @@ class ShardedSource:
 
 
 def is_out_of_core(X: Any) -> bool:
-    """Return whether `X` is of a kind that is read by the piece: shards, Arrow, or half floats."""
+    """Return whether `X` is read by the piece: a source, shards, Arrow, or half floats."""
+    if isinstance(X, RowSource):
+        return True
     if isinstance(X, list | tuple):
         return bool(X) and all(_is_shard(part) for part in X)
     if hasattr(X, "get_fragments"):
@@ -102,8 +176,16 @@ def _physical_memory() -> int | None:
     return memory if memory > 0 else None
 
 
-def open_source(X: Any) -> RowSource:
-    """Return `X` as a source of rows."""
+def open_source(X: Any, dtype: Any = None) -> RowSource:
+    """Return `X` as a source of rows, to compute in `dtype` or else in their own precision."""
+    source = _source_of(X)
+    return source if dtype in (None, source.dtype) else ConvertedSource(source, dtype)
+
+
+def _source_of(X: Any) -> RowSource:
+    if isinstance(X, RowSource):
+        _check_source(X)
+        return X
     if isinstance(X, list | tuple):
         names = [
             str(part) if isinstance(part, str | Path) else file_of(part) or f"shard {i}"
@@ -114,6 +196,16 @@ def open_source(X: Any) -> RowSource:
     if hasattr(X, "get_fragments"):
         return ArrowSource(X)
     return array_source(X, file_of(X) or "X")
+
+
+def _check_source(source: RowSource) -> None:
+    """Complain about a source, of a class of the user's, that cannot be read."""
+    shape, dtype = tuple(source.shape), np.dtype(source.dtype)
+    if len(shape) != 2 or min(shape) < 1 or dtype not in (np.float32, np.float64):
+        raise ValueError(
+            f"X, a {type(source).__name__}, has shape {shape} and dtype {dtype}; a source must "
+            "have rows and features, (n, d), and dtype float32 or float64."
+        )
 
 
 def _opened(shard: Any) -> Any:

@@ -54,7 +54,8 @@ def check_weights(C: Any, n: int) -> Floats:
     if not np.all(np.isfinite(weights)) or np.any(weights < 0.0):
         bad = weights[~(np.isfinite(weights) & (weights >= 0.0))] if weights.ndim else weights
         raise ValueError(f"C is {np.atleast_1d(bad)[0]}; it must be finite and at least 0.")
-    return np.broadcast_to(weights, (n,))
+    # A copy, and no view that cannot be written: kernels would be compiled again for its type.
+    return np.full(n, weights)
 
 
 def check_budget(tol: float, max_iter: int, max_time: float | None) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -9,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm._files import replacing
 from topksvm.datasets._dataset import Dataset
-from topksvm.datasets._download import VARIABLE, data_folder, download, sha256
 
 __all__ = ["load_silhouettes"]
 
+VARIABLE = "TOPKSVM_DATA"
 FILE = "caltech101_silhouettes_28_split1.mat"
 URL = f"https://people.cs.umass.edu/~marlin/data/{FILE}"
 SHA256 = "eb6735e8d84b1850fabc5590124aab1755e90c9fd28123585324398405e1e42a"
@@ -46,7 +50,8 @@ def load_silhouettes(path: str | PathLike[str] | None = None, *, check: bool = T
         The file ``caltech101_silhouettes_28_split1.mat``, or its folder. Without it the file is
         looked for where ``TOPKSVM_DATA`` says (a file or a folder), else in
         ``$XDG_CACHE_HOME/topksvm`` or ``~/.cache/topksvm``. If it is not there, it is downloaded
-        into that folder from the page of Benjamin Marlin, who made it, and checked.
+        into that folder from the page of Benjamin Marlin, who made it, and checked; this needs
+        ``topksvm[datasets]``.
     check : bool
         False: accept a file with another checksum if it holds arrays of the right names and shapes.
 
@@ -67,7 +72,7 @@ def load_silhouettes(path: str | PathLike[str] | None = None, *, check: bool = T
     Dataset('caltech101-silhouettes': 101 classes, 784 features, 4100 train, 2264 val, 2307 test)
     """
     file = _find(path)
-    if check and (found := sha256(file)) != SHA256:
+    if check and (found := _sha256(file)) != SHA256:
         raise ValueError(
             f"{file} is not the {FILE} expected: sha256 {found} instead of {SHA256}. It may be "
             f"truncated, or another file. {ADVICE} To read it nevertheless pass check=False."
@@ -85,7 +90,7 @@ def load_silhouettes(path: str | PathLike[str] | None = None, *, check: bool = T
 
 def _find(path: str | PathLike[str] | None) -> Path:
     """Return the file, downloaded if the user named none and there is none."""
-    place = data_folder() if path is None else Path(path).expanduser()
+    place = _data_folder() if path is None else Path(path).expanduser()
     # A name that ends in .mat means a file, even one that is not there.
     file = place if place.is_file() or place.suffix == ".mat" else place / FILE
     if file.is_file():
@@ -95,8 +100,45 @@ def _find(path: str | PathLike[str] | None) -> Path:
             f"path={str(path)!r}" if path is not None else f"the environment variable {VARIABLE}"
         )
         raise FileNotFoundError(f"{file}, given by {origin}, is not a file. {ADVICE}")
-    download(URL, file, SHA256, ADVICE)
+    _download(file)
     return file
+
+
+def _data_folder() -> Path:
+    """Return where downloaded data are kept: ``TOPKSVM_DATA``, else the user's cache."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given).expanduser()
+    # The XDG specification says to ignore a relative path.
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (cache if cache.is_absolute() else Path.home() / ".cache") / "topksvm"
+
+
+def _download(file: Path) -> None:
+    """Download to `file`, which appears only when all of it is there and is as expected."""
+    try:
+        import pooch  # type: ignore[import, unused-ignore]
+    except ImportError as error:
+        raise ImportError(
+            f"{FILE} is not there, and to download it needs pooch: pip install "
+            f"'topksvm[datasets]'. {ADVICE}"
+        ) from error
+    # Not by pooch.retrieve, which makes files that nobody else may read.
+    download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty())
+    try:
+        with replacing(file) as temporary:
+            download(URL, temporary, None)
+            if (found := _sha256(temporary)) != SHA256:
+                raise ValueError(
+                    f"what {URL} sent is not the file expected: sha256 {found} instead of "
+                    f"{SHA256}. Nothing was kept. {ADVICE}"
+                )
+    except OSError as error:
+        raise ConnectionError(f"cannot download {URL} to {file}: {error}. {ADVICE}") from error
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _read(file: Path) -> dict[str, NDArray[Any]]:

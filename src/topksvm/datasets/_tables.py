@@ -110,10 +110,9 @@ def _read_parquet(file: Path) -> NDArray[Any]:
     if table.num_columns == 1 and pa.types.is_nested(table.schema.types[0]):
         return _from_lists(file, table.column(0).combine_chunks())
     _refuse_nulls(file, table.columns)
-    X = np.empty((table.num_rows, table.num_columns), dtype=_common_type(table))
-    for i, column in enumerate(table.columns):
-        X[:, i] = column.to_numpy()
-    return X
+    # float32 unless a column needs more, or is no number, which the caller refuses.
+    least = np.empty((table.num_rows, 0), dtype=np.float32)
+    return np.column_stack([least, *(column.to_numpy() for column in table.columns)])
 
 
 def _from_lists(file: Path, rows: Any) -> NDArray[Any]:
@@ -128,9 +127,3 @@ def _from_lists(file: Path, rows: Any) -> NDArray[Any]:
 def _refuse_nulls(file: Path, columns: list[Any]) -> None:
     if any(column.null_count for column in columns):
         raise ValueError(f"{file}: values are missing. Fill them in first.")
-
-
-def _common_type(table: Any) -> np.dtype[Any]:
-    """float32 unless a column needs more, or is no number, which the caller refuses."""
-    types = [np.dtype(kind.to_pandas_dtype()) for kind in table.schema.types]
-    return np.result_type(np.float32, *types) if types else np.dtype(np.float32)

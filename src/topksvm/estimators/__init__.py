@@ -14,9 +14,7 @@ from topksvm.estimators._parameters import (
     documented as documented,
 )
 from topksvm.estimators._topk_mixin import best_columns as best_columns
-from topksvm.estimators._trained import (
-    check_dtype as check_dtype,
-    print_progress as print_progress,
-)
+from topksvm.estimators._trained import check_dtype as check_dtype, print_progress as print_progress
+from topksvm.estimators._warm_up import warm_up as warm_up
 
 __all__ = ["TopKLinearSVC", "TopKLinearSVCCV", "TopKSVC"]

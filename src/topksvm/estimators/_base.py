@@ -132,9 +132,9 @@ class LinearClassifier(ScoringClassifier):
 
     def _check_features(self, source: Any) -> None:
         """Let scikit-learn compare the number of features, and their names if there are any."""
-        names = getattr(source, "names", None) if hasattr(self, "feature_names_in_") else None
         rows: Any = np.empty((0, source.shape[1]))
-        if names is not None:
+        names = getattr(source, "feature_names", None)
+        if names is not None and hasattr(self, "feature_names_in_"):
             rows = import_module("pyarrow").table(dict.fromkeys(names, rows[:, 0]))
         validate_data(self, rows, reset=False, skip_check_array=True)
 

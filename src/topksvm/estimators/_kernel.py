@@ -29,7 +29,7 @@ from topksvm.estimators._kernel_functions import (
     wrap_callable,
 )
 from topksvm.estimators._parameters import NOT_NEGATIVE, POSITIVE, constraints, documented
-from topksvm.estimators._trained import TopKClassifier
+from topksvm.estimators._trained import TopKClassifier, unchanged_on_error
 from topksvm.solvers import (
     BLOCK,
     Result,
@@ -212,19 +212,20 @@ class TopKSVC(TopKClassifier):
         self._validate_params()
         loss = make_loss(self.loss, self.k, self.smoothing)
         check_dual_step("A kernel machine", loss)
-        X, y = self._validate_examples(X, y, self._accepted_formats)
-        classes, labels = np.unique(y, return_inverse=True)
-        self._check_classes(classes)
-        weights = self._weights_of_examples(X, y, classes, labels, sample_weight)
-        gram = self._make_gram(X)
-        result = train(
-            lambda: make_kernel_problem(gram, labels, weights, classes.size),
-            loss,
-            self._setup(),
-            self.n_jobs,
-        )
-        self.classes_ = classes
-        self._store(result, X, labels)
+        with unchanged_on_error(self):
+            X, y = self._validate_examples(X, y, self._accepted_formats)
+            classes, labels = np.unique(y, return_inverse=True)
+            self._check_classes(classes)
+            weights = self._weights_of_examples(X, y, classes, labels, sample_weight)
+            gram = self._make_gram(X)
+            result = train(
+                lambda: make_kernel_problem(gram, labels, weights, classes.size),
+                loss,
+                self._setup(),
+                self.n_jobs,
+            )
+            self.classes_ = classes
+            self._store(result, X, labels)
         warn_unless_solved(result, self.tol)
         return self
 

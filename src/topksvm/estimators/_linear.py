@@ -13,7 +13,7 @@ from topksvm.estimators._base import LinearClassifier
 from topksvm.estimators._parameters import CONSTRAINTS, documented
 from topksvm.estimators._persistence import load_model, save_model
 from topksvm.estimators._streamed import open_examples
-from topksvm.estimators._trained import TopKClassifier
+from topksvm.estimators._trained import TopKClassifier, unchanged_on_error
 from topksvm.estimators._warm import FitKey, LastFit
 from topksvm.solvers import (
     Result,
@@ -135,7 +135,8 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         Rows that do not fit in memory are read in windows, in an order that is random by the
         megabyte and within a window: a memory map larger than `memory_limit`, float16 and bfloat16
         arrays, which are widened as they are read, a list of ``.npy`` files or memory maps, a
-        ``pyarrow.dataset.Dataset`` with a column of lists or one per feature.
+        ``pyarrow.dataset.Dataset`` with a column of lists or one per feature, any object with the
+        methods of :class:`topksvm.data.RowSource`.
 
         Parameters
         ----------
@@ -154,23 +155,24 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         self._validate_params()
         loss = make_loss(self.loss, self.k, self.smoothing)
         solver = choose_solver(self.solver, loss)
-        data, classes = self._read(X, y, sample_weight)
-        key = FitKey((loss, self.fit_intercept), data.rows.shape, classes, data.labels)
-        last = getattr(self, "_last_fit", None) if self.warm_start else None
-        result = train_on(
-            data,
-            loss,
-            self._setup(),
-            n_jobs=self.n_jobs,
-            warm=None if last is None else last.start_for(key, solver),
-            checkpoint=self.checkpoint,
-            memory_limit=self.memory_limit,
-        )
-        self.classes_, self.n_features_in_ = classes, data.rows.shape[1]
-        self._store(result)
-        # After Ctrl-C too, so that set_params(warm_start=True) can continue from there.
-        keep = (self.warm_start or result.status is Status.INTERRUPTED) and not data.is_source
-        self._last_fit = LastFit(key, result) if keep else None
+        with unchanged_on_error(self):
+            data, classes = self._read(X, y, sample_weight)
+            key = FitKey((loss, self.fit_intercept), data.rows.shape, classes, data.labels)
+            last = getattr(self, "_last_fit", None) if self.warm_start else None
+            result = train_on(
+                data,
+                loss,
+                self._setup(),
+                n_jobs=self.n_jobs,
+                warm=None if last is None else last.start_for(key, solver),
+                checkpoint=self.checkpoint,
+                memory_limit=self.memory_limit,
+            )
+            self.classes_, self.n_features_in_ = classes, data.rows.shape[1]
+            self._store(result)
+            # After Ctrl-C too, so that set_params(warm_start=True) can continue from there.
+            keep = (self.warm_start or result.status is Status.INTERRUPTED) and not data.is_source
+            self._last_fit = LastFit(key, result) if keep else None
         warn_unless_solved(result, self.tol)
         return self
 
@@ -182,6 +184,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
                     "warm_start = True needs all rows in memory; use checkpoint= to resume a fit."
                 )
             rows, y = open_examples(X, y, self.dtype)
+            self.__dict__.pop("feature_names_in_", None)  # Those of an earlier fit.
             like = np.broadcast_to(np.float64(0.0), (len(y), 1))
         else:
             accepted = "csr" if self.checkpoint is None else False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -12,12 +13,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from topksvm._interrupts import stoppable
-from topksvm._threads import map_tasks, one_blas_thread, resolve_threads
+from topksvm._threads import map_tasks, resolve_threads
 from topksvm.data import make_problem
 from topksvm.estimators._linear import TopKLinearSVC
 from topksvm.estimators._parameters import constraints, documented
@@ -30,10 +29,10 @@ from topksvm.estimators._search import (
     choose,
     tabulate,
 )
-from topksvm.estimators._trained import TopKClassifier
-from topksvm.losses import LOSSES
+from topksvm.estimators._trained import TopKClassifier, seed_of, unchanged_on_error
+from topksvm.losses import LOSSES, traits_of
 from topksvm.metrics import topk_accuracy
-from topksvm.solvers import Result, check_grid, choose_solver, make_loss
+from topksvm.solvers import Result, check_grid, choose_solver, make_loss, run_fit
 
 Array = NDArray[Any]
 
@@ -85,7 +84,8 @@ class TopKLinearSVCCV(TopKClassifier):
     verbose : int, default=0
         Whether to print the progress, with the time left.
     callback : callable, default=None
-        Called after each solution with an object that has the attributes `done` and `total`.
+        Called after each solution of the search with an object that has the attributes `done` and
+        `total`, which grows where the grid does. An exception in it ends the search.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class TopKLinearSVCCV(TopKClassifier):
         For each k wanted, the model trained on all rows, if `refit`.
     Cs_ : ndarray
         The grid, with what was added at its edges.
-    classes_, coef_, intercept_, certificate_, n_iter_
+    classes_, coef_, intercept_, certificate_, status_, n_iter_
         Those of the model for the first of `ks`.
 
     References
@@ -206,7 +206,16 @@ class TopKLinearSVCCV(TopKClassifier):
         """
         self._validate_params()
         grid = check_grid(self.Cs)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
+        with unchanged_on_error(self):
+            paths, choices = self._fit(X, y, sample_weight, grid, seed)
+        self._warn_of_gaps(paths, choices)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, grid: Array, seed: int
+    ) -> tuple[list[FoldPath], dict[int, Choice]]:
+        """Search and train; return the paths, and the choice for each k."""
         # The validation of X, y and weights is that of the model.
         model = self._model(1, str(self.losses[0]), 1.0, seed)
         X, y = model._validate_examples(X, y)
@@ -226,10 +235,9 @@ class TopKLinearSVCCV(TopKClassifier):
         self.best_params_ = {k: {"loss": c.loss, "k": c.k, "C": c.C} for k, c in choices.items()}
         self.best_C_ = {k: c.C for k, c in choices.items()}
         self.best_score_ = {k: c.score for k, c in choices.items()}
-        self._warn_of_gaps(paths, choices)
         if self.refit:
             self._refit(X, y, sample_weight, choices, seed)
-        return self
+        return paths, choices
 
     def _wanted(self, m: int) -> list[int]:
         return _check_ks("ks", self.ks, m)
@@ -245,16 +253,14 @@ class TopKLinearSVCCV(TopKClassifier):
             )
         pairs = []
         for name in losses:
-            has_k = LOSSES[name].traits.uses_k  # type: ignore[attr-defined]
-            for k in train_ks if has_k else [1]:
+            for k in train_ks if traits_of(LOSSES[name]).uses_k else [1]:
                 choose_solver(self.solver, self._make_loss(name, k))
                 pairs.append((name, k))
         return pairs
 
     def _smoothing(self, loss: str) -> float:
         # Some losses are smooth by themselves.
-        has_smoothing = LOSSES[loss].traits.uses_smoothing  # type: ignore[attr-defined]
-        return float(self.smoothing) if has_smoothing else 0.0
+        return float(self.smoothing) if traits_of(LOSSES[loss]).uses_smoothing else 0.0
 
     def _make_loss(self, name: str, k: int) -> Any:
         return make_loss(name, k, self._smoothing(name))
@@ -305,9 +311,12 @@ class TopKLinearSVCCV(TopKClassifier):
         self, paths: list[FoldPath], Cs: list[float], ks: list[int], X: Any, y: Array
     ) -> list[float]:
         """Solve on the grid, and on what is added to it; return the whole grid."""
-        progress = Progress("fits", len(paths) * len(Cs), is_on=bool(self.verbose))
+        total = len(paths) * len(Cs)
+        progress = Progress("fits", total, is_on=bool(self.verbose), callback=self.callback)
         judge = self._judge(X, y, ks)
-        search = Search(self._setup(), resolve_threads(self.n_jobs), judge, progress)
+        # The callback is told of the solutions, not of the passes that lead to them.
+        setup = replace(self._setup(), callback=None)
+        search = Search(setup, resolve_threads(self.n_jobs), judge, progress)
         more = list(Cs)
         for _ in range(self.max_extensions + 1):
             search.extend(paths, more)
@@ -382,8 +391,7 @@ class TopKLinearSVCCV(TopKClassifier):
             loss, k, C = key
             return self._model(k, loss, C, seed).fit(X, y, sample_weight)
 
-        with one_blas_thread():
-            fitted = stoppable(lambda: map_tasks(fit, keys, n_jobs))
+        fitted = run_fit(lambda: map_tasks(fit, keys, n_jobs), n_jobs)
         if hasattr(self, "feature_names_in_"):  # They were trained on an array without names.
             for model in fitted:
                 model.feature_names_in_ = self.feature_names_in_
@@ -392,6 +400,7 @@ class TopKLinearSVCCV(TopKClassifier):
         first = next(iter(self.estimators_.values()))
         self.coef_, self.intercept_ = first.coef_, first.intercept_
         self.certificate_, self.n_iter_ = first.certificate_, first.n_iter_
+        self.status_ = first.status_
 
     def model_for(self, k: int | None = None) -> TopKLinearSVC:
         """Return the model chosen for `k` guesses.

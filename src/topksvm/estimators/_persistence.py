@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from topksvm import __version__
 from topksvm._files import replacing
-from topksvm.losses import LOSSES
-from topksvm.solvers import Certificate
+from topksvm.losses import LOSSES, traits_of
+from topksvm.solvers import Certificate, Status
 
 Array = NDArray[Any]
 E = TypeVar("E")
 
-FORMAT = "topksvm-linear-2"
+FORMAT = "topksvm-linear-3"
 
 SLACK = 1e-9
 """How far a dual may lie above the primal, relatively: the rounding that a solver accepts."""
@@ -37,6 +37,7 @@ def save_model(model: Any, path: Any) -> None:
     header = {
         "parameters": {k: _plain(k, v) for k, v in model.get_params(deep=False).items()},
         "certificate": {k: float(v) for k, v in asdict(model.certificate_).items()},
+        "status": model.status_,
         "history": model.history_,
         "n_iter": int(model.n_iter_),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
@@ -134,11 +135,12 @@ def _build(kind: type[E], header: dict[str, Any], tensors: dict[str, Array]) -> 
     model.certificate_ = _get_certificate(header["certificate"])
     model.history_ = _get_history(header["history"])
     model.n_iter_ = _count("n_iter", header["n_iter"])
+    model.status_ = _get_status(header["status"])
     return cast(E, model)
 
 
 def _check_k(loss: str, k: int, m: int) -> None:
-    if "k" in cast(Any, LOSSES[loss])._fields and not 1 <= k < m:
+    if traits_of(LOSSES[loss]).uses_k and not 1 <= k < m:
         raise ValueError(f"k = {k} for {m} classes; it must be between 1 and {m - 1}")
 
 
@@ -172,6 +174,12 @@ def _get_history(lines: Any) -> list[dict[str, Any]]:
         if seconds < 0.0:
             raise ValueError(f"a time of {seconds!r} seconds in the history")
     return lines
+
+
+def _get_status(name: Any) -> str:
+    if name not in [status.name.lower() for status in Status]:
+        raise ValueError(f"a status of {name!r}")
+    return name
 
 
 def _finite(name: str, value: Any) -> float:
@@ -229,7 +237,9 @@ def _strings(values: Any, what: str) -> list[str]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a parameter as JSON can hold it."""
+    """Return a parameter as JSON can hold it, None for what only a fit has a use for."""
+    if name in ("callback", "checkpoint"):
+        return None
     if isinstance(value, dict):
         # JSON knows no keys but strings.
         return {"pairs": [[_plain(name, k), _plain(name, v)] for k, v in value.items()]}

@@ -1,22 +1,41 @@
-"""One line on a terminal that says how far a long computation is, and how long it may take yet."""
+"""Counting finished pieces of work in several threads, for the bar and for the callback."""
 
 from __future__ import annotations
 
-import sys
-import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any
+
+from topksvm._clock import Clock
+from topksvm._progress import CountBar
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """What the callback of a search gets: fits done, fits in total, and the seconds so far."""
+
+    done: int
+    total: int
+    seconds: float
 
 
 class Progress:
-    """Count finished pieces of work, from any thread, and print time used and time left.
+    """Counts finished pieces of work, from any thread; shows them if `is_on`."""
 
-    On a terminal the line is overwritten; otherwise there is a line per tenth of the work.
-    """
-
-    def __init__(self, what: str, total: int, *, is_on: bool) -> None:
-        self.what, self.total, self.is_on = what, total, is_on
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        *,
+        is_on: bool,
+        callback: Callable[[SearchProgress], Any] | None = None,
+    ) -> None:
+        self.total = total
         self.done = 0
-        self.start = time.perf_counter()
+        self.bar = CountBar(what, total) if is_on else None
+        self.callback = callback
+        self.clock = Clock()
         self.lock = Lock()
 
     def add(self, more: int) -> None:
@@ -28,15 +47,13 @@ class Progress:
         """Count one piece of work as done."""
         with self.lock:
             self.done += 1
-            if self.is_on:
-                self._print()
+            progress = SearchProgress(self.done, self.total, self.clock.elapsed)
+            if self.bar is not None:
+                self.bar(progress)
+            if self.callback is not None:
+                self.callback(progress)
 
-    def _print(self) -> None:
-        elapsed = time.perf_counter() - self.start
-        left = elapsed / self.done * (self.total - self.done)
-        line = f"{self.what}: {self.done}/{self.total}, {elapsed:.0f} s, about {left:.0f} s left"
-        is_last = self.done == self.total
-        if sys.stderr.isatty():
-            print(f"\r{line:<70}", end="\n" if is_last else "", file=sys.stderr, flush=True)
-        elif is_last or self.done % max(1, self.total // 10) == 0:
-            print(line, file=sys.stderr, flush=True)
+    def close(self) -> None:
+        """End the bar."""
+        if self.bar is not None:
+            self.bar.close()

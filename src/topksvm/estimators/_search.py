@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._interrupts import stoppable
-from topksvm._threads import map_tasks, one_blas_thread, thread_limit
+from topksvm._threads import map_tasks, thread_limit
 from topksvm.data import Problem
 from topksvm.estimators._progress import Progress
 from topksvm.solvers import (
@@ -27,6 +27,7 @@ from topksvm.solvers import (
     Status,
     choose_solver,
     have_common_work,
+    run_fit,
     solve_path,
     solve_paths,
 )
@@ -111,17 +112,28 @@ class Search:
     progress: Progress
 
     def extend(self, paths: list[FoldPath], Cs: Sequence[float]) -> None:
-        """Solve for `Cs` on all paths, several groups of them at a time."""
+        """Solve for `Cs` on all paths, several groups of them at a time.
+
+        An error in one group ends the others at their next solution.
+        """
+        has_failed = Event()
 
         def extend(group: list[FoldPath]) -> None:
-            with thread_limit(1):
-                for path, C, result in self._solutions(group, sorted(Cs)):
-                    path.add(C, result, self.judge)
-                    self.progress.step()
+            if has_failed.is_set():
+                return
+            try:
+                with thread_limit(1):
+                    for path, C, result in self._solutions(group, sorted(Cs)):
+                        path.add(C, result, self.judge)
+                        self.progress.step()
+                        if has_failed.is_set():
+                            return
+            except BaseException:
+                has_failed.set()
+                raise
 
         groups = self._divide(paths)
-        with one_blas_thread():
-            stoppable(lambda: map_tasks(extend, groups, self.n_jobs))
+        run_fit(lambda: map_tasks(extend, groups, self.n_jobs), self.n_jobs)
 
     def _divide(self, paths: list[FoldPath]) -> list[list[FoldPath]]:
         """Return groups of paths: those of a fold with common work, if need be in parts, or one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,9 +13,7 @@ from topksvm.data import RowSource, open_source
 
 def open_examples(X: Any, y: Any, dtype: Any) -> tuple[RowSource, NDArray[Any]]:
     """Return the rows as a source that computes in `dtype`, if there is one, and checked labels."""
-    source = open_source(X)
-    if dtype is not None:
-        source.dtype = np.dtype(dtype)
+    source = open_source(X, dtype)
     y = column_or_1d(y, warn=True)
     if len(y) != source.shape[0]:
         raise ValueError(

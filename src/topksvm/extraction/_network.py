@@ -58,9 +58,9 @@ class Network:
             )
         self._input = inputs[0].name
         self.output = _choose_output(file, self._session.get_outputs(), output_name)
-        self.size = _agree(file, "--size", size, shape[2], _DEFAULT_SIZE)
-        _agree(file, "--size", self.size, shape[3], self.size)
-        self.batch = _agree(file, "--batch", batch, shape[0], _DEFAULT_BATCH)
+        self.size = _agree(file, "size", size, shape[2], _DEFAULT_SIZE)
+        _agree(file, "size", self.size, shape[3], self.size)
+        self.batch = _agree(file, "batch", batch, shape[0], _DEFAULT_BATCH)
 
     def __call__(self, files: Sequence[Path], preparation: Preparation) -> NDArray[np.float32]:
         """Return the features of pictures, a row each."""
@@ -121,12 +121,12 @@ def _fixed(dimension: Any) -> bool:
     return isinstance(dimension, int)  # Else it is a name, or None: any size will do.
 
 
-def _agree(file: Path, option: str, given: int | None, fixed: Any, default: int) -> int:
+def _agree(file: Path, what: str, given: int | None, fixed: Any, default: int) -> int:
     """Return the size that the user and the file agree on."""
     if not _fixed(fixed):
         return default if given is None else given
     if given is not None and given != fixed:
-        raise ValueError(f"{option} {given} but {file} is made for {fixed}. Leave {option} out.")
+        raise ValueError(f"{file} is made for a {what} of {fixed}, not {given}. Leave it out.")
     return int(fixed)
 
 
@@ -136,5 +136,5 @@ def _choose_output(file: Path, outputs: Any, name: str | None) -> str:
         return str(names[0])
     if name is None or name not in names:
         what = "has several outputs" if name is None else f"has no output {name}"
-        raise ValueError(f"{file} {what}. Choose with --output-name: {', '.join(names)}.")
+        raise ValueError(f"{file} {what}. Choose one by its name: {', '.join(names)}.")
     return name

@@ -36,6 +36,21 @@ def into_domain(values, n, r, cap, k):
         The bounds on the sum and on each entry; infinity for none.
     k : int
         No entry may be above ``1/k`` of the sum; 1 for no bound.
+
+    Returns
+    -------
+    lost : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.losses import into_domain
+    >>> values = np.array([0.5, 0.25, -1.0])
+    >>> into_domain(values, 3, 1.0, 0.375, 1)
+    1.0
+    >>> values
+    array([0.375, 0.25 , 0.   ])
     """
     lost, total, most = 0.0, 0.0, cap * (1.0 - 4.0 * UNIT)
     for j in range(n):

@@ -160,7 +160,19 @@ def hinge(loss: type) -> type:
 
 @kernel
 def gather_largest(a, k, work):
-    """Write the `k` largest entries of `a` to ``work.entries[:k]``, the least of them last."""
+    """Write the `k` largest entries of `a` to ``work.entries[:k]``, the least of them last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.losses import gather_largest
+    >>> from topksvm.projections import make_workspace
+    >>> a = np.array([1.0, 3.0, -2.0, 2.0])
+    >>> work = make_workspace(a.size, a.dtype)
+    >>> gather_largest(a, 2, work)
+    >>> work.entries[:2]
+    array([3., 2.])
+    """
     lanes, c = work.lanes, work.entries
     n = gather_guess(a, k, lanes, c)
     put_largest_first(c, n, k, work.ranked)
@@ -172,7 +184,15 @@ def gather_largest(a, k, work):
 
 @kernel
 def shifted_sum(c, k, offset):
-    """Return the sum of ``c[:k] + offset``, adding first: large scores may nearly cancel."""
+    """Return the sum of ``c[:k] + offset``, adding first: large scores may nearly cancel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.losses import shifted_sum
+    >>> shifted_sum(np.array([3.0, 2.0, 1.0]), 2, 0.5)
+    6.0
+    """
     total = 0.0
     for j in range(k):
         total += c[j] + offset

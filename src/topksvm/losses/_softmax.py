@@ -47,11 +47,11 @@ class Softmax(NamedTuple):
 
     Examples
     --------
-    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+    The value, from the scores of the wrong classes and that of the true one, and scratch memory:
 
     >>> import numpy as np
     >>> from topksvm.losses import Softmax
-    >>> from topksvm.projections._candidates import make_workspace
+    >>> from topksvm.projections import make_workspace
     >>> wrong, loss = np.array([0.5, 2.0, -1.0]), Softmax()
     >>> value = loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype))
     >>> print(f"{value:.4f}, {np.log(1 + np.exp(wrong - 1.0).sum()):.4f}")

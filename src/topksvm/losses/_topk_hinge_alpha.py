@@ -28,11 +28,11 @@ class TopKHingeAlpha(NamedTuple):
 
     Examples
     --------
-    The value, from the scores of the wrong classes and that of the true one, and scratch arrays:
+    The value, from the scores of the wrong classes and that of the true one, and scratch memory:
 
     >>> import numpy as np
     >>> from topksvm.losses import TopKHingeAlpha
-    >>> from topksvm.projections._candidates import make_workspace
+    >>> from topksvm.projections import make_workspace
     >>> wrong, loss = np.array([-0.75, 3.0, -1.5]), TopKHingeAlpha(k=3)
     >>> float(loss.value(loss, wrong, 1.0, make_workspace(wrong.size, wrong.dtype)))
     0.25

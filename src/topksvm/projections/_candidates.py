@@ -34,6 +34,14 @@ class Workspace(NamedTuple):
         For projections.
     positions, values : ndarray
         What a dual step returns: which entries are not zero, and their values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.projections import make_workspace
+    >>> work = make_workspace(100, np.dtype(np.float32))
+    >>> work.lanes.dtype, work.entries.dtype
+    (dtype('float32'), dtype('float64'))
     """
 
     lanes: NDArray[np.floating]
@@ -44,7 +52,27 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(size: int, dtype: np.dtype) -> Workspace:
-    """Return scratch memory for rows of `size` entries of type `dtype`."""
+    """Return scratch memory for rows of `size` entries of type `dtype`.
+
+    Parameters
+    ----------
+    size : int
+        The number of wrong classes, at least 1.
+    dtype : dtype
+        Of the scores.
+
+    Returns
+    -------
+    Workspace
+        For one thread; it says nothing until something is written on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.projections import make_workspace
+    >>> make_workspace(100, np.dtype(np.float64)).values.shape
+    (100,)
+    """
     room = max(size, MIN_LANES)
     return Workspace(
         np.empty(room, dtype),

@@ -46,6 +46,12 @@ class Knapsack(NamedTuple):
         A part of the sum that does not change.
     equality : bool
         Whether the sum must be equal to its bound.
+
+    Examples
+    --------
+    >>> from topksvm.projections import Knapsack
+    >>> Knapsack(r=1.0, u=0.5, rho=0.0, base=0.0, equality=False).u
+    0.5
     """
 
     r: float
@@ -61,6 +67,31 @@ def knapsack_thresholds(a, offset, knapsack, work):
 
     Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold.
     Any subset of the entries bounds it from below, so one round is enough but for rounding.
+
+    Parameters
+    ----------
+    a : ndarray of shape (d,)
+        What to project, less `offset`.
+    offset : float
+        What is added to it, which may have other digits than it can hold.
+    knapsack : Knapsack
+        The set.
+    work : Workspace
+        Scratch memory.
+
+    Returns
+    -------
+    shift, t, u : float
+        In two parts, so that differences of large numbers keep their digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.projections import Knapsack, knapsack_thresholds, make_workspace
+    >>> a, knapsack = np.array([3.0, 2.5, -1.0]), Knapsack(1.0, 0.75, 0.0, 0.0, False)
+    >>> shift, t, u = knapsack_thresholds(a, 0.0, knapsack, make_workspace(3, a.dtype))
+    >>> np.clip(a - shift - t, 0.0, u)
+    array([0.75, 0.25, 0.  ])
     """
     r, u = knapsack.r, knapsack.u
     if u >= r:  # No entry can exceed the budget: a bound that never binds, but is finite.

@@ -49,6 +49,35 @@ def topk_thresholds(a, offset, k, r, rho, work):
 
     Guess the support, solve on the candidates, verify that no entry left out exceeds the threshold;
     otherwise add those that do and solve again.
+
+    Parameters
+    ----------
+    a : ndarray of shape (d,)
+        What to project, less `offset`.
+    offset : float
+        What is added to it, which may have other digits than it can hold.
+    k : int
+        No entry of the projection is above a k-th of their sum.
+    r : float
+        The radius; infinite for the cone.
+    rho : float
+        The weight of the bias.
+    work : Workspace
+        Scratch memory.
+
+    Returns
+    -------
+    shift, t, u : float
+        In two parts, so that differences of large numbers keep their digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.projections import make_workspace, topk_thresholds
+    >>> a = np.array([3.0, 1.0, -2.0])
+    >>> shift, t, u = topk_thresholds(a, 0.0, 2, np.inf, 0.0, make_workspace(3, a.dtype))
+    >>> np.clip(a - shift - t, 0.0, u)
+    array([2., 2., 0.])
     """
     lanes, c, ranked = work.lanes, work.entries, work.ranked
     n = gather_guess(a, k, lanes, c)

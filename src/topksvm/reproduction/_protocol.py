@@ -7,7 +7,6 @@ Where the best value is the first or last of the grid, the grid is made longer.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from topksvm._clock import Clock
 from topksvm.datasets import Dataset
 from topksvm.estimators import best_columns
 from topksvm.metrics import topk_ranks
@@ -64,7 +64,7 @@ def run_row(
     split: int = 0,
 ) -> tuple[Row, Guesses]:
     """Return the row of one method on one split of the data, with the best of `values`."""
-    start = time.perf_counter()
+    clock = Clock()
     seeds = min(REPEATS, max(1, ENOUGH_ROWS // len(data.y_train)))
     exactness = (QUICK_TOL, 1) if quick else (TOL, seeds)
     whole = Training(data.X_train, data.y_train, data.n_classes, seed, *exactness)
@@ -77,7 +77,7 @@ def run_row(
         parameter=method.parameter,
         value=best.value,
         accuracy=_accuracies(best, guesses, data),
-        seconds=time.perf_counter() - start,
+        seconds=clock.elapsed,
         relative_gap=best.relative_gap,
         validation=validation,
         history=best.history,
@@ -101,7 +101,9 @@ def _edge_note(method: Method, best: Candidate, values: tuple[float, ...], *, qu
         return ""
     if best.value not in (min(values), max(values)):
         return ""
-    return f"the best {method.parameter} ends the small grid, a run without --quick looks further"
+    return (
+        f"the best {method.parameter} ends the small grid of a quick run; a full run looks further"
+    )
 
 
 def _best(

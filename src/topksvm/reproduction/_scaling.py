@@ -8,9 +8,8 @@ most projections in use start with, is measured beside them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from topksvm._numba import warm_up
 from topksvm._threads import thread_limit
 from topksvm.projections import project_knapsack, project_topk_simplex
 
-__all__ = ["KS", "Measurement", "growth_exponent", "measure_scaling", "summarise"]
+__all__ = ["KS", "Measurement", "measure_scaling"]
 
 KS = (1, 5, 10)
 
@@ -90,33 +89,3 @@ def _best_times(
                 method(rows, out)
                 best[name] = min(best[name], time.process_time() - start)
     return best
-
-
-def growth_exponent(
-    measurements: Sequence[Measurement], method: str, low: int = 10**3, high: int = 10**6
-) -> float:
-    """Return ``p`` such that the time of `method` grows as ``d ** p`` from `low` to `high`."""
-    seconds = {m.dimension: m.seconds[method] for m in measurements}
-    return (log10(seconds[high]) - log10(seconds[low])) / (log10(high) - log10(low))
-
-
-def summarise(measurements: Sequence[Measurement]) -> dict[str, float]:
-    """Return the figures that the projections are judged by; smaller is better."""
-    topk = [f"top-{k} simplex" for k in KS]
-    ours = ["knapsack", *topk]
-    long_rows = [m for m in measurements if m.dimension >= 1000]
-    summary = {
-        "worst ratio of top-k simplex to knapsack": max(
-            m.ratio(name, "knapsack") for m in measurements for name in topk
-        )
-    }
-    if long_rows:
-        summary["worst ratio of a projection to sorting, d >= 1000"] = max(
-            m.ratio(name, "sort") for m in long_rows for name in ours
-        )
-    low, high = 10**3, max(m.dimension for m in measurements)
-    if high > low and any(m.dimension == low for m in measurements):
-        summary[f"worst growth exponent, d = {low} to {high}"] = max(
-            growth_exponent(measurements, name, low, high) for name in ours
-        )
-    return summary

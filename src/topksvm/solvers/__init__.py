@@ -4,6 +4,7 @@
 methods of :class:`Solver`; :class:`Run` does the rest.
 """
 
+from topksvm._clock import Clock
 from topksvm.solvers._certificate import (
     SCALES as SCALES,
     Certificate,
@@ -12,6 +13,10 @@ from topksvm.solvers._certificate import (
     rebuild_weights as rebuild_weights,
     sum_dual_values as sum_dual_values,
     sums_of_losses as sums_of_losses,
+)
+from topksvm.solvers._checkpoint import (
+    CheckpointError as CheckpointError,
+    CheckpointFolder as CheckpointFolder,
 )
 from topksvm.solvers._choice import (
     SOLVERS as SOLVERS,
@@ -28,6 +33,7 @@ from topksvm.solvers._extrapolation import (
     next_limit as next_limit,
 )
 from topksvm.solvers._kernel_sdca import BLOCK as BLOCK
+from topksvm.solvers._lbfgs import Objective
 from topksvm.solvers._path import (
     Path,
     check_grid as check_grid,
@@ -35,8 +41,8 @@ from topksvm.solvers._path import (
     solve_path as solve_path,
 )
 from topksvm.solvers._result import Check, Result, Status
+from topksvm.solvers._resume import Checkpoints as Checkpoints
 from topksvm.solvers._rounding import (
-    Bound as Bound,
     DualSums as DualSums,
     Size as Size,
     gamma as gamma,
@@ -57,6 +63,7 @@ from topksvm.solvers._together import (
 from topksvm.solvers._train import (
     Setup as Setup,
     TrainingData as TrainingData,
+    run_fit as run_fit,
     train as train,
     train_on as train_on,
     warn_unless_solved as warn_unless_solved,
@@ -65,7 +72,9 @@ from topksvm.solvers._train import (
 __all__ = [
     "Certificate",
     "Check",
+    "Clock",
     "Estimate",
+    "Objective",
     "Path",
     "Progress",
     "Result",

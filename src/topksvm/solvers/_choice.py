@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from topksvm.losses import LOSSES, is_smooth
+from topksvm.losses import LOSSES, is_smooth, traits_of
 
 
 class Requirement(NamedTuple):
@@ -26,12 +26,13 @@ def make_loss(name: str, k: int = 1, smoothing: float = 0.0) -> Any:
     if name not in LOSSES:
         raise ValueError(f"loss = {name!r} is not known; it must be one of {', '.join(LOSSES)}.")
     kind: Any = LOSSES[name]
+    traits = traits_of(kind)
     parameters: dict[str, Any] = {}
-    if kind.traits.uses_k:
+    if traits.uses_k:
         parameters["k"] = int(k)
     elif k != 1:
         raise ValueError(f"k = {k} has no meaning for loss = {name!r}; leave it at 1.")
-    if kind.traits.uses_smoothing:
+    if traits.uses_smoothing:
         parameters["smoothing"] = float(smoothing)
     elif smoothing != 0.0:
         raise ValueError(
@@ -71,7 +72,7 @@ def check_dual_step(what: str, loss: Any, advice: str = "") -> None:
     """Complain about a loss that has no dual step, which `what` needs."""
     if loss.traits.has_dual_step:
         return
-    able = [name for name, other in LOSSES.items() if other.traits.has_dual_step]  # type: ignore[attr-defined]
+    able = [name for name, other in LOSSES.items() if traits_of(other).has_dual_step]
     raise ValueError(
         f"{what} needs a dual step, which {name_of(loss)} does not have; "
         f"{advice or 'choose one of ' + ', '.join(able)}."

@@ -57,7 +57,34 @@ LEAST_PART = 256
 
 
 class Objective:
-    """The primal objective with its gradient, and the dual objective at the same point."""
+    """The primal objective with its gradient, and the dual objective at the same point.
+
+    Parameters
+    ----------
+    loss : Loss
+        A smooth one.
+    problem : Problem
+        Rows in memory, dense or sparse.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        How often it was evaluated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from topksvm.data import make_problem
+    >>> from topksvm.losses import Softmax
+    >>> from topksvm.solvers import Objective
+    >>> problem = make_problem(np.eye(4), np.array([0, 1, 2, 2]), np.ones(4), 3)
+    >>> objective = Objective(Softmax(), problem)
+    >>> found, gradient = objective.evaluate(np.zeros((3, 4)))
+    >>> print(f"{found.primal:.4f}, {4 * np.log(3):.4f}")
+    4.3944, 4.3944
+    >>> objective.prove(np.zeros((3, 4))).relative_gap < 1
+    True
+    """
 
     def __init__(self, loss: Any, problem: Problem) -> None:
         self.loss = loss
@@ -66,9 +93,21 @@ class Objective:
         self.n_evaluations = 0
 
     def evaluate(self, weights: Floats) -> tuple[Certificate, Floats]:
-        """Return primal and dual objective, not proven, and the gradient at `weights` ``(m, d)``.
+        """Return primal and dual objective, not proven, and the gradient at `weights`.
 
         Computed in the precision of `weights`; sums over examples are float64.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (m, d)
+            Those of the classes.
+
+        Returns
+        -------
+        found : Certificate
+            The two objectives.
+        gradient : ndarray of shape (m, d)
+            That of the primal objective.
         """
         sums, loss_gradient = self._sweep(weights, NO_SLACK)
         primal = 0.5 * sum_of_squares(weights) + float(sums[0])
@@ -77,7 +116,18 @@ class Objective:
         return Certificate(primal, dual), loss_gradient
 
     def prove(self, weights: Floats) -> Certificate:
-        """Return a certificate: float64, duals made feasible, with bounds on all rounding."""
+        """Return a certificate: float64, duals made feasible, with bounds on all rounding.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (m, d)
+            Those of the classes.
+
+        Returns
+        -------
+        Certificate
+            What is proven about them.
+        """
         wide, size = weights.astype(np.float64), size_of(self.problem)
         largest, square = largest_norm(wide, 1)
         slack = slack_of_margins(size.d, size.m, largest)

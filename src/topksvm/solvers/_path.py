@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._interrupts import StopRequested, is_stop_requested, stoppable
-from topksvm._threads import fit_threads
+from topksvm._interrupts import StopRequested, is_stop_requested
 from topksvm.data import (
     Problem,
     check_budget,
@@ -32,7 +31,7 @@ from topksvm.solvers._result import Result, Status
 from topksvm.solvers._run import Stopping
 from topksvm.solvers._sdca import SDCAOptions
 from topksvm.solvers._start import start_from_duals
-from topksvm.solvers._train import Setup, run_solver, warn_unless_solved
+from topksvm.solvers._train import Setup, run_fit, run_solver, warn_unless_solved
 
 Floats = NDArray[np.floating[Any]]
 
@@ -156,8 +155,7 @@ def path(
                 raise
         return points
 
-    with fit_threads(n_jobs):
-        points = stoppable(work)
+    points = run_fit(work, n_jobs)
     for C, result in points:
         warn_unless_solved(result, tol, what=f"At C = {C:g}: not")
     # After Ctrl-C there are fewer; they stay in the order asked for.

@@ -33,10 +33,12 @@ class Checkpoints:
     ----------
     folder : CheckpointFolder
         Open, for this problem.
+    seconds : float, default=CHECKPOINT_SECONDS
+        The least time between two of them.
     """
 
-    def __init__(self, folder: CheckpointFolder) -> None:
-        self.folder = folder
+    def __init__(self, folder: CheckpointFolder, seconds: float = CHECKPOINT_SECONDS) -> None:
+        self.folder, self.seconds = folder, seconds
         self.last = time.monotonic()
 
     def restore(self, solver: Resumable) -> list[Check]:
@@ -54,10 +56,13 @@ class Checkpoints:
         solver.clock.seconds.update(seconds)
         return history
 
-    def save_if_due(self, solver: Resumable, history: list[Check], is_stopping: bool) -> None:
-        """Write a checkpoint if the last one is old, or if the run is about to stop."""
-        if not is_stopping and time.monotonic() - self.last < CHECKPOINT_SECONDS:
-            return
+    def save_if_due(self, solver: Resumable, history: list[Check]) -> None:
+        """Write a checkpoint if the last one is old."""
+        if time.monotonic() - self.last >= self.seconds:
+            self.save(solver, history)
+
+    def save(self, solver: Resumable, history: list[Check]) -> None:
+        """Write a checkpoint."""
         snapshot = solver.snapshot()
         run = {
             "elapsed": solver.clock.elapsed,

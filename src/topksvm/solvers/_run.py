@@ -17,7 +17,6 @@ from topksvm._clock import Clock
 from topksvm._interrupts import (
     StopRequested,
     current_stop,
-    is_stop_requested,
     raise_if_stopped,
 )
 from topksvm.solvers._certificate import Certificate
@@ -187,6 +186,8 @@ class Run:
                 raise_if_stopped()
                 status = self.advance()
         except StopRequested:
+            if self.checkpoints is not None:
+                self.checkpoints.save(self.solver, self.history)
             stop = current_stop()
             if stop is not None and stop.is_leaving:
                 raise
@@ -198,20 +199,23 @@ class Run:
         solver = self.solver
         self.certified = None
         estimate = solver.update(self.stopping)
-        if self.checkpoints is not None:
-            self.checkpoints.save_if_due(solver, self.history, is_stop_requested())
-        if estimate is None:
-            return self.stopping.is_over(solver.n_passes, solver.clock.elapsed)
+        status = None if estimate is None else self._judge(estimate)
+        status = status or self.stopping.is_over(solver.n_passes, solver.clock.elapsed)
+        # After the certificate, which is a part of what an undisturbed run does here.
+        if estimate is not None:
+            self._report(estimate)
+        if status is None and self.checkpoints is not None:
+            self.checkpoints.save_if_due(solver, self.history)
+        return status
+
+    def _judge(self, estimate: Estimate) -> Status | None:
+        """Certify if it is time to; return why to stop whatever the budget."""
         if estimate.proven is not None:
             self._record(estimate.proven, estimate.details)
-        self._report(estimate)
-        if estimate.should_certify:
-            status = self.verdict(self.certify())
-            if status is not None:
-                return status
-        if estimate.is_stuck:
+        status = self.verdict(self.certify()) if estimate.should_certify else None
+        if status is None and estimate.is_stuck:
             return Status.STALLED
-        return self.stopping.is_over(solver.n_passes, solver.clock.elapsed)
+        return status
 
     def certify(self) -> Certificate:
         """Certify the present model."""

@@ -57,7 +57,8 @@ def solve(
     X : ndarray or CSR matrix of shape (n, d), float32 or float64, or rows on disk
         Never written; copied only if it is in Fortran order or has repeated CSR entries. Rows on
         disk are what :meth:`topksvm.TopKLinearSVC.fit` takes: memory maps larger than
-        `memory_limit`, float16 and bfloat16 arrays, lists of ``.npy`` files, Arrow data sets.
+        `memory_limit`, float16 and bfloat16 arrays, lists of ``.npy`` files, Arrow data sets, any
+        object with the methods of :class:`topksvm.data.RowSource`.
     y : array of shape (n,)
         Labels from 0 to ``n_classes - 1``.
     loss : str

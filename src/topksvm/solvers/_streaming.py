@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm._interrupts import raise_if_abandoned
+from topksvm._interrupts import raise_if_stopped_again
 from topksvm.data import Examples, StreamedProblem, Window
 from topksvm.solvers._certificate import BLOCK_ENTRIES, Certificate, certificate_threads
 from topksvm.solvers._checkpoint import (
@@ -41,6 +41,7 @@ FACTS: dict[str, Kind] = {
     "last_certificate": "count",
     "dual": "finite",
     "gap_correction": "finite",
+    "has_failed": "count",
 }
 """The numbers of a checkpoint."""
 
@@ -102,8 +103,8 @@ class WindowEngine(Engine):
         return self.whole
 
     def should_stop(self) -> bool:
-        """Never inside a window; but raise if nobody waits for a result."""
-        raise_if_abandoned()
+        """Never inside a window, after which a checkpoint can be written; a second wish raises."""
+        raise_if_stopped_again()
         return False
 
     def make_room(self, part: State) -> State:
@@ -223,6 +224,7 @@ class StreamedSDCA:
         whole = self.whole
         state, used = whole.state, int(whole.duals.used[0])
         facts = {name: getattr(whole, name) for name in FACTS if name != "windows_done"}
+        facts["has_failed"] = int(whole.has_failed)
         arrays = {
             "weights": whole.weights,
             "start": state.duals.start,

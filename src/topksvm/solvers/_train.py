@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from topksvm.solvers._start import start_duals, start_weights
 from topksvm.solvers._streaming import StreamedSDCA, memory_needed
 
 Floats = NDArray[np.floating[Any]]
+T = TypeVar("T")
 
 WINDOW_BYTES = 1 << 29
 """Memory of each of the two windows, unless a limit says otherwise."""
@@ -90,7 +91,7 @@ class TrainingData:
     @property
     def is_source(self) -> bool:
         """Whether the rows are read from a source."""
-        return callable(getattr(self.rows, "pieces", None))
+        return isinstance(self.rows, RowSource)
 
     def make_problem(self, loss: Any, memory_limit: int | None = None) -> Problem:
         """Return the problem; complain if the limit on memory leaves too little for windows."""
@@ -129,8 +130,20 @@ def run_solver(
 
 def train(make: Callable[[], Any], loss: Any, setup: Setup, n_jobs: int | None) -> Result:
     """Make a problem and solve it, on so many threads, and let Ctrl-C end it cleanly."""
-    with fit_threads(n_jobs):
-        return stoppable(lambda: run_solver(loss, make(), setup))
+    return run_fit(lambda: run_solver(loss, make(), setup), n_jobs)
+
+
+def run_fit(work: Callable[[], T], n_jobs: int | None) -> T:
+    """Return ``work()``, done on so many threads, which Ctrl-C stops at its next safe place.
+
+    The threads of BLAS are limited by the work itself, where no interrupt can get in between.
+    """
+
+    def limited() -> T:
+        with fit_threads(n_jobs):
+            return work()
+
+    return stoppable(limited)
 
 
 def train_on(
@@ -157,11 +170,10 @@ def train_on(
         problem = data.make_problem(loss, memory_limit)
         return run_solver(loss, problem, setup, warm, checkpoints)
 
-    with fit_threads(n_jobs):
-        if checkpoint is None:
-            return stoppable(work)
-        with CheckpointFolder(checkpoint, identity(data, loss, setup, memory_limit)) as folder:
-            return stoppable(lambda: work(folder))
+    if checkpoint is None:
+        return run_fit(work, n_jobs)
+    with CheckpointFolder(checkpoint, identity(data, loss, setup, memory_limit)) as folder:
+        return run_fit(lambda: work(folder), n_jobs)
 
 
 def check_streamable(solver: str, loss: Any, warm: Result | None = None) -> None:

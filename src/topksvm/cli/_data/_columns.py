@@ -3,77 +3,82 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topksvm.cli._data._table import Request
+from topksvm._scores_and_labels import some
+from topksvm.cli._data._request import Request
 from topksvm.cli._errors import UserError
-from topksvm.cli._output import some
 
 _USUAL_NAMES = ("label", "target", "y")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions of columns, and a note that says what was chosen."""
+    """Names of columns, and notes that say what was chosen."""
 
-    features: list[int]
-    target: int | None
-    notes: tuple[str, ...]
+    features: list[str]
+    target: str | None = None
+    notes: tuple[str, ...] = ()
 
 
-def choose_columns(header: Sequence[str], request: Request) -> Columns:
+def choose_columns(header: list[str], request: Request) -> Columns:
     """Return the columns to read; complain about names that are missing or stand twice."""
     _check_header(header, request)
     if request.names is not None:
-        return _by_name(header, request, request.names)
-    everything = list(range(len(header)))
-    target, why = _target(header, everything, request)
-    others = [i for i in everything if i != target]
+        return _columns_of_model(header, list(request.names), request)
+    target, why = _target(header, request)
+    others = [name for name in header if name != target]
     if not request.wants_own_labels:
         # A file to predict for may have labels, such as the one that the model was tested on.
-        is_one_more = request.n_features is not None and len(others) == request.n_features
-        if not is_one_more and not _is_given(request):
-            return Columns(everything, None, ())
-        return Columns(others, None, (f"column {header[target]!r} is not used, {why}",))
+        if len(others) == request.n_features or _is_given(request):
+            return Columns(others, notes=(f"column {target!r} is not used, {why}",))
+        return Columns(header)
     if not others:
         raise UserError(
-            f"{request.path} has one column only, {header[0]!r}; there must be features and "
+            f"{request.path} has one column only, {target!r}; there must be features and "
             "labels. Separate the columns by commas, or by tabs in a .tsv file."
         )
-    return Columns(others, target, _note(header, target, why))
+    return _with_labels(others, target, why)
 
 
-def _by_name(header: Sequence[str], request: Request, names: Sequence[str]) -> Columns:
-    position = {name: i for i, name in enumerate(header)}
-    missing = [name for name in names if name not in position]
+def choose_labels(header: list[str], request: Request) -> Columns:
+    """Return the column of a file of labels: the one named by --target, else the last."""
+    name = header[-1] if request.target is None else request.target
+    if name not in header:
+        raise UserError(
+            f"{request.labels} has no column {name!r}. It has {some(header)}; choose one of them "
+            "with --target."
+        )
+    return Columns([], name)
+
+
+def _columns_of_model(header: list[str], names: list[str], request: Request) -> Columns:
+    missing = sorted(set(names) - set(header), key=names.index)
     if missing:
         raise UserError(
             f"{request.path} lacks {len(missing)} of the {len(names)} columns that the model was "
             f"trained on: {some(missing)}. It has {some(header)}; rename or add columns."
         )
-    features = [position[name] for name in names]
-    others = sorted(set(range(len(header))) - set(features))
+    known = set(names)
+    others = [name for name in header if name not in known]
     if not request.wants_own_labels:
-        unused = [header[i] for i in others]
-        return Columns(features, None, (f"columns not used: {some(unused)}",) if unused else ())
+        return Columns(names, notes=(f"columns not used: {some(others)}",) if others else ())
     if not others and not _is_given(request):
         raise UserError(
             f"{request.path} has no column of labels, only the features of the model. Add one, or "
             "give a file of labels with --labels."
         )
-    target, why = _target(header, others, request)
-    return Columns(features, target, _note(header, target, why))
+    return _with_labels(names, *_target(others, request))
 
 
-def _target(header: Sequence[str], others: list[int], request: Request) -> tuple[int, str]:
+def _target(names: list[str], request: Request) -> tuple[str, str]:
     """Return the column of the labels, and why it is that one."""
-    if _is_given(request):
-        return header.index(request.target or ""), "by --target"
-    for i in others:
-        if header[i].lower() in _USUAL_NAMES:
-            return i, "by its name"
-    return others[-1], "the last"
+    if request.target is not None and _is_given(request):
+        return request.target, "by --target"
+    for name in names:
+        if name.lower() in _USUAL_NAMES:
+            return name, "by its name"
+    return names[-1], "the last"
 
 
 def _is_given(request: Request) -> bool:
@@ -81,11 +86,11 @@ def _is_given(request: Request) -> bool:
     return request.target is not None and request.labels is None
 
 
-def _note(header: Sequence[str], target: int, why: str) -> tuple[str, ...]:
-    return (f"labels from column {header[target]!r}, {why}",)
+def _with_labels(features: list[str], target: str, why: str) -> Columns:
+    return Columns(features, target, (f"labels from column {target!r}, {why}",))
 
 
-def _check_header(header: Sequence[str], request: Request) -> None:
+def _check_header(header: list[str], request: Request) -> None:
     for i, name in enumerate(header):
         if not name:
             raise UserError(
@@ -110,7 +115,7 @@ def _check_header(header: Sequence[str], request: Request) -> None:
         )
 
 
-def _looks_like_data(header: Sequence[str]) -> bool:
+def _looks_like_data(header: list[str]) -> bool:
     """Return whether the names are numbers, other than those that data frames count with."""
     try:
         numbers = [float(name) for name in header]

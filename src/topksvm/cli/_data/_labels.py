@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.cli._data._table import Array
+from topksvm.cli._data._request import Array
 from topksvm.cli._errors import UserError
 
 UNSEEN = -1

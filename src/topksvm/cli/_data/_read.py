@@ -1,36 +1,28 @@
-"""Find the format of a file, read it, and check what every format must have."""
+"""Read a file of any format, and check what every format must have."""
 
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from topksvm.cli._data._arrays import read_npy, read_npz
-from topksvm.cli._data._parquet import read_parquet
-from topksvm.cli._data._svmlight import read_svmlight
-from topksvm.cli._data._table import Array, Request, Table
-from topksvm.cli._data._text import read_delimited, read_label_column
+from topksvm._scores_and_labels import some
+from topksvm.cli._data._arrays import read_npy, read_npz, read_svmlight
+from topksvm.cli._data._columns import choose_columns, choose_labels
+from topksvm.cli._data._files import check_file, end_of, format_of, open_binary, open_text
+from topksvm.cli._data._labels import labels_to_train_on
+from topksvm.cli._data._request import DELIMITERS, Array, Request, Table
+from topksvm.cli._data._tables import read_parquet, read_text, row_of
 from topksvm.cli._errors import UserError
 from topksvm.cli._output import one_line
-
-FORMATS = {
-    "csv": (".csv",),
-    "npy": (".npy",),
-    "npz": (".npz",),
-    "parquet": (".parquet", ".pq"),
-    "svmlight": (".svmlight", ".libsvm", ".svm"),
-    "tsv": (".tsv", ".tab"),
-}
-"""The formats, and the ends of the names of their files."""
 
 _BLOCK = 1 << 22
 """Entries that are checked at a time."""
@@ -41,68 +33,62 @@ _UNREADABLE = (OSError, EOFError, ValueError, csv.Error, zlib.error, zipfile.Bad
 
 def read_examples(request: Request) -> Table:
     """Return the checked rows of a file, with labels if they are asked for."""
-    _check_file(request.path)
-    format_ = request.format or _format_of(request.path)
+    check_file(request.path)
+    format_ = request.format or format_of(request.path)
     _check_options(format_, request)
     table = _guarded(lambda: _read(format_, request), request.path, format_)
-    _check_features(table.X, request, table.names)
+    _check_features(table, request)
     if not request.needs_labels:
         return table
-    labels = table.labels if request.labels is None else _read_labels(request)
-    assert labels is not None
-    labels = _check_labels(labels, len_of(table.X), request.labels or request.path, request)
-    notes = table.notes if request.labels is None else (*table.notes, f"labels: {request.labels}")
+    source, labels, notes = request.path, table.labels, table.notes
+    if request.labels is not None:
+        source, labels = request.labels, _read_labels(request.labels, request)
+        notes += (f"labels: {request.labels}",)
+    labels = _check_labels(labels, source, table.X.shape[0], request.path)
     return Table(table.X, labels, table.names, notes)
 
 
-def len_of(X: Any) -> int:
-    """Return the number of rows."""
-    return int(X.shape[0])
+def read_to_train_on(request: Request) -> Table:
+    """Return the rows with whole numbers or text as labels, of at least two classes."""
+    table = read_examples(request)
+    labels = labels_to_train_on(table.labels, request.labels or request.path)
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise UserError(
+            f"the labels have one class only, {some(classes.tolist())}; at least 2 are needed. "
+            "Check with --target or --labels-key what is read as labels."
+        )
+    return replace(table, labels=labels)
 
 
 def _read(format_: str, request: Request) -> Table:
-    if format_ in ("csv", "tsv"):
-        with _open_text(request.path) as text:
-            return read_delimited(text, "," if format_ == "csv" else "\t", request)
-    if format_ == "svmlight":
-        with _open_binary(request.path) as raw:
-            return read_svmlight(raw, request)
-    if request.path.suffix == ".gz":
-        # These jump about in the file, which is slow in a compressed one.
-        with io.BytesIO(gzip.decompress(request.path.read_bytes())) as stream:
-            return _read_arrays(format_, stream, request)
-    if format_ == "npy":
-        return read_npy(None, request)
-    with request.path.open("rb") as stream:
-        return _read_arrays(format_, stream, request)
+    if format_ in DELIMITERS:
+        choose = partial(choose_columns, request=request)
+        return read_text(request.path, DELIMITERS[format_], choose)
+    if format_ == "parquet":
+        return read_parquet(request.path, partial(choose_columns, request=request))
+    return {"npy": read_npy, "npz": read_npz, "svmlight": read_svmlight}[format_](request)
 
 
-def _read_arrays(format_: str, stream: IO[bytes], request: Request) -> Table:
-    readers = {"npy": read_npy, "npz": read_npz, "parquet": read_parquet}
-    return readers[format_](stream, request)
-
-
-def _read_labels(request: Request) -> Array:
-    path = request.labels
-    assert path is not None
-    _check_file(path)
-    end = _end_of(path)
-
-    def read() -> Array:
-        if end == ".npy":
-            with _open_binary(path) as stream:
-                return np.asarray(np.load(io.BytesIO(stream.read()), allow_pickle=False))
-        with _open_text(path) as text:
-            if end == ".txt":
-                return np.array([line.strip() for line in text if line.strip()], dtype=object)
-            return read_label_column(text, "," if end == ".csv" else "\t", request)
-
+def _read_labels(path: Path, request: Request) -> Array:
+    check_file(path)
+    end = end_of(path)
     if end not in (".npy", ".txt", ".csv", ".tsv"):
         raise UserError(
             f"--labels {path}: labels are read from .npy, .txt (one on each line), .csv and .tsv, "
             "also .gz. Write them in one of these."
         )
-    return _guarded(read, path, f"a file of labels ({end})")
+
+    def read() -> Any:
+        if end == ".npy":
+            with open_binary(path) as stream:
+                return np.load(stream, allow_pickle=False)
+        if end == ".txt":
+            with open_text(path) as text:
+                return np.array([line.strip() for line in text if line.strip()], dtype=object)
+        return read_text(path, DELIMITERS[end[1:]], partial(choose_labels, request=request)).labels
+
+    return np.asarray(_guarded(read, path, f"a file of labels ({end})"))
 
 
 def _guarded(read: Callable[[], Any], path: Path, format_: str) -> Any:
@@ -121,64 +107,25 @@ def _guarded(read: Callable[[], Any], path: Path, format_: str) -> Any:
         ) from error
 
 
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; give a file.")
-    if not path.is_file():
-        raise UserError(f"there is no file {path}. Check the name and the folder.")
-    if path.stat().st_size == 0:
-        raise UserError(f"{path} is empty. Give a file with at least two rows.")
-
-
 def _check_options(format_: str, request: Request) -> None:
     """Complain about options that would have no effect."""
-    has_names = ("csv", "tsv", "parquet")
-    labels_have_names = request.labels is not None and _end_of(request.labels) in (".csv", ".tsv")
-    target_acts = labels_have_names or (request.labels is None and format_ in has_names)
-    for option, is_given, acts, use in (
-        ("--target", request.target is not None, target_acts, "tables: .csv, .tsv, .parquet"),
-        ("--features-key", request.features_key is not None, format_ == "npz", ".npz files"),
-        (
-            "--labels-key",
-            request.labels_key is not None,
-            format_ == "npz" and request.labels is None,
-            ".npz files without --labels",
-        ),
-        ("--zero-based", request.zero_based, format_ == "svmlight", "svmlight files"),
+    has_names = format_ in (*DELIMITERS, "parquet")
+    if request.labels is not None:
+        has_names = end_of(request.labels) in (".csv", ".tsv")
+    has_own = format_ == "npz" and request.labels is None
+    for option, value, acts, use in (
+        ("--target", request.target, has_names, "tables: .csv, .tsv, .parquet"),
+        ("--features-key", request.features_key, format_ == "npz", ".npz files"),
+        ("--labels-key", request.labels_key, has_own, ".npz files without --labels"),
+        ("--zero-based", request.zero_based or None, format_ == "svmlight", "svmlight files"),
     ):
-        if is_given and not acts:
-            source = request.labels if option == "--target" and request.labels else request.path
+        if value is not None and not acts:
+            source = (option == "--target" and request.labels) or request.path
             raise UserError(f"{option} has no effect on {source}; it is for {use}. Leave it out.")
 
 
-def _end_of(path: Path) -> str:
-    """Return the end of the name, without ``.gz``."""
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-
-
-def _format_of(path: Path) -> str:
-    end = _end_of(path)
-    for name, ends in FORMATS.items():
-        if end in ends:
-            return name
-    known = ", ".join(end for ends in FORMATS.values() for end in ends)
-    raise UserError(
-        f"{path}: the end of the name, {end!r}, is no known format; known are {known}, also with "
-        f".gz. Say with --format which it is: {', '.join(FORMATS)}."
-    )
-
-
-def _open_binary(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def _open_text(path: Path) -> IO[str]:
-    # utf-8-sig also takes the mark with which Excel begins a file.
-    return io.TextIOWrapper(_open_binary(path), encoding="utf-8-sig", newline="")
-
-
-def _check_features(X: Any, request: Request, names: tuple[str, ...] | None) -> None:
-    path = request.path
+def _check_features(table: Table, request: Request) -> None:
+    X, path = table.X, request.path
     if X.ndim != 2:
         raise UserError(
             f"{path}: the features have shape {X.shape}; they must have 2 dimensions, a row for "
@@ -199,32 +146,32 @@ def _check_features(X: Any, request: Request, names: tuple[str, ...] | None) -> 
             f"{path} has {X.shape[1]} features, but the model was trained on {request.n_features}. "
             "Use a file with the features that it was trained on."
         )
-    _check_finite(X, path, names)
+    if X.dtype.kind == "f":
+        _check_finite(table, table.place or partial(row_of, path))
 
 
-def _check_finite(X: Any, path: Path, names: tuple[str, ...] | None) -> None:
-    if X.dtype.kind != "f":
-        return
+def _check_finite(table: Table, place: Callable[[int], str]) -> None:
+    X = table.X
     step = max(1, _BLOCK // X.shape[1])
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
         if np.isfinite(block.data if sp.issparse(block) else block).all():
             continue
-        dense = block.tocoo() if sp.issparse(block) else None
-        if dense is not None:
-            at = int(np.argmin(np.isfinite(dense.data)))
-            row, column, value = dense.row[at], dense.col[at], dense.data[at]
+        if sp.issparse(block):
+            entries = block.tocoo()
+            at = np.argmin(np.isfinite(entries.data))
+            row, column, value = entries.row[at], entries.col[at], entries.data[at]
         else:
             row, column = np.argwhere(~np.isfinite(block))[0]
             value = block[row, column]
-        what = f"column {column}" if names is None else f"column {names[column]!r}"
+        name = column if table.names is None else repr(table.names[column])
         raise UserError(
-            f"{path}, row {start + row} (counted from 0), {what}: the value is {value}. Features "
-            "must be finite numbers; fill in missing values first, or leave the row out."
+            f"{place(start + int(row))}, column {name}: the value is {value}. Features must be "
+            "finite numbers; fill in missing values first, or leave the row out."
         )
 
 
-def _check_labels(labels: Array, n: int, source: Path, request: Request) -> Array:
+def _check_labels(labels: Array, source: Path, n: int, path: Path) -> Array:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
     if labels.ndim != 1 or labels.dtype.kind not in "iubfUSO":
@@ -234,8 +181,8 @@ def _check_labels(labels: Array, n: int, source: Path, request: Request) -> Arra
         )
     if len(labels) != n:
         raise UserError(
-            f"{source} has {len(labels)} labels, but {request.path} has {n} rows; there must be "
-            "one for each row, in the same order."
+            f"{source} has {len(labels)} labels, but {path} has {n} rows; there must be one for "
+            "each row, in the same order."
         )
     if labels.dtype.kind == "S":
         return np.array([label.decode(errors="replace") for label in labels], dtype=object)

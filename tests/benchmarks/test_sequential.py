@@ -1,16 +1,16 @@
-"""The references of the solver's benchmark against the algorithm in NumPy."""
+"""Sequential SDCA against the algorithm in NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks.sequential import PrintedSDCA, SequentialSDCA
-from benchmarks.solver_speed import make_mixture
-from topksvm.data._problem import make_problem
+from benchmarks.datasets import make_mixture
+from benchmarks.sequential import ONE_BY_ONE, PrintedSDCA
+from topksvm.data import make_problem
 from topksvm.losses import LOSSES
 from topksvm.projections.reference import topk_simplex
-from topksvm.solvers._sdca import SDCAOptions
+from topksvm.solvers import SDCA, SDCAOptions, Stopping
 
 
 def one_pass(W, A, X, y, C, k, order):
@@ -26,17 +26,19 @@ def one_pass(W, A, X, y, C, k, order):
         W += np.outer(A[i] - old, x)
 
 
-@pytest.mark.parametrize("kind", [PrintedSDCA, SequentialSDCA])
+def one_by_one(loss, problem):
+    return SDCA(loss, problem, SDCAOptions(**ONE_BY_ONE))
+
+
+@pytest.mark.parametrize("make", [PrintedSDCA, one_by_one])
 @pytest.mark.parametrize("k", [1, 3])
-def test_iterates_are_those_of_the_algorithm(kind, k):
+def test_iterates_are_those_of_the_algorithm(make, k):
     X, y = make_mixture(40, 6, 9, "float64")
     C = 0.4
-    solver = kind(
-        LOSSES["topk_hinge_alpha"](k), make_problem(X, y, np.full(40, C), 9), SDCAOptions()
-    )
+    solver = make(LOSSES["topk_hinge_alpha"](k), make_problem(X, y, np.full(40, C), 9))
     rng = np.random.default_rng(SDCAOptions().seed)
     W, A = np.zeros((9, 6)), np.zeros((40, 9))
     for _ in range(3):
-        solver.full_pass()
+        solver.update(Stopping(tol=1e-9))
         one_pass(W, A, X, y, C, k, rng.permutation(40))
         np.testing.assert_allclose(solver.weights, W, atol=1e-10)
