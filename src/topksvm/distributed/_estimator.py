@@ -37,7 +37,7 @@ class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
     The problem and its solution are those of :class:`topksvm.TopKLinearSVC`. The rows and their
     dual variables stay on the workers, a *shard* of them for each thread of a worker; arrays of the
     size of the weights travel, once per round. It runs on the current client, that is on the last
-    ``dask.distributed.Client`` that was made. It goes on if workers are lost, and uses those that
+    ``dask.distributed.Client`` that was made. It continues if workers are lost, and uses those that
     join.
 
     A worker needs memory for its rows, for their dual variables, and twelve float64 arrays of the
