@@ -11,7 +11,7 @@ from topksvm.data import make_problem
 from topksvm.distributed._cocoa import CoCoA
 from topksvm.distributed._estimates import bytes_of_round
 from topksvm.distributed._model import RoundResult, make_model, start_model
-from topksvm.distributed._shard import Evaluation, Shard, tree_sum
+from topksvm.distributed._shard import Shard, tree_sum
 from topksvm.solvers import SCALES, Run, Stopping, make_loss
 
 
@@ -63,7 +63,7 @@ class LocalShards:
 
     def _evaluate(self, model, scales, n_bytes=0):
         parts = [shard.evaluate(model.weights, scales) for shard in self.shards]
-        return RoundResult(model.without_weights(), reduce(Evaluation.plus, parts), n_bytes)
+        return RoundResult(model.without_weights(), reduce(add, parts), n_bytes)
 
 
 class Simulation:

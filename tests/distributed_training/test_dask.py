@@ -277,7 +277,7 @@ def test_data_that_cannot_be(data):
         model.fit(X, y)
     with pytest.raises(ValueError, match=r"Part 1 of the data .*NaN"):
         model.fit(da.where(da.arange(120, chunks=35)[:, None] == 40, np.nan, rows), labels)
-    with pytest.raises(ValueError, match="Part 1 of X is sparse but part 0 is not"):
+    with pytest.raises(ValueError, match="Part 1 of X has sparse rows but part 0 has dense"):
         model.fit([dask.delayed(X), dask.delayed(sp.csr_array)(X)], [dask.delayed(y)] * 2)
     with pytest.raises(ValueError, match="Part 1 of X has 5 features but part 0 has 6"):
         model.fit([dask.delayed(X), dask.delayed(X[:, :5])], [dask.delayed(y)] * 2)
@@ -291,9 +291,7 @@ def test_data_that_cannot_be(data):
         model.fit([X], [y])
     with pytest.raises(ValueError, match=r"Part \d of the data .*y contains NaN"):
         model.fit(rows, np.where(y == 3, np.nan, y))
-    with pytest.raises(
-        ValueError, match="labels of part 1 of y are no numbers but those of part 0"
-    ):
+    with pytest.raises(ValueError, match="Part 1 of y has labels that are no numbers but part 0"):
         model.fit([dask.delayed(X)] * 2, [dask.delayed(y), dask.delayed(y.astype(str))])
     with pytest.raises(ValueError, match="labels of a part of y cannot be compared"):
         model.fit(rows, np.where(y == 3, None, "a"))

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 
+from topksvm.data import file_of
 from topksvm.estimators import without_duplicates
 
 Array = NDArray[Any]
@@ -40,7 +41,7 @@ class Block:
 
     def __sizeof__(self) -> int:
         """Return what Dask takes for the size: that of the arrays, unless they are in a file."""
-        rows = 0 if is_mapped(self.X) else bytes_of_rows(self.X)
+        rows = 0 if file_of(self.X) else bytes_of_rows(self.X)
         return rows + self.y.nbytes + self.weights.nbytes
 
     def rows(self, piece: Piece) -> Block:
@@ -49,7 +50,7 @@ class Block:
             return self
         some = slice(piece.start, piece.stop)
         X = self.X[some]
-        if not (sp.issparse(X) or is_mapped(X)):
+        if not (sp.issparse(X) or file_of(X)):
             X = X.copy()
         return Block(X, self.y[some].copy(), self.weights[some].copy())
 
@@ -105,7 +106,7 @@ def _checked(X: Any, y: Any, weights: Any, dtype: str | None) -> Block:
 
 
 def survey(block: Block) -> Survey:
-    """Return what the driver must know of a block."""
+    """Return what the client must know of a block."""
     try:
         labels, codes = np.unique(block.y, return_inverse=True)
     except TypeError as error:
@@ -115,8 +116,8 @@ def survey(block: Block) -> Survey:
     sums = np.bincount(codes, block.weights, minlength=labels.size)
     X = block.X
     n, d = X.shape
-    n_bytes = bytes_of_rows(X)
-    return Survey(n, d, X.dtype.name, sp.issparse(X), labels, sums, n_bytes, is_mapped(X))
+    is_mapped = file_of(X) is not None
+    return Survey(n, d, X.dtype.name, sp.issparse(X), labels, sums, bytes_of_rows(X), is_mapped)
 
 
 def bytes_of_rows(X: Any) -> int:
@@ -125,61 +126,38 @@ def bytes_of_rows(X: Any) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def is_mapped(X: Any) -> bool:
-    """Return whether `X` is, or is a view of, a file that is mapped into memory."""
-    while X is not None:
-        if isinstance(X, np.memmap):
-            return True
-        X = getattr(X, "base", None)
-    return False
-
-
 def join(blocks: Sequence[Block], dtype: str) -> Block:
-    """Return the blocks as one; a single one is not copied."""
-    if len(blocks) == 1:
-        (block,) = blocks
-        X, y, weights = block.X, block.y, block.weights
+    """Return the blocks as one; the rows of a single one are not copied."""
+    rows: Any = [block.X for block in blocks]
+    if len(rows) == 1:
+        X = rows[0]
     else:
-        y = np.concatenate([block.y for block in blocks])
-        weights = np.concatenate([block.weights for block in blocks])
-        is_sparse = sp.issparse(blocks[0].X)
-        stack: Any = [block.X for block in blocks]
-        X = sp.vstack(stack, format="csr") if is_sparse else np.concatenate(stack)
+        X = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
+    y = np.concatenate([block.y for block in blocks])
+    weights = np.concatenate([block.weights for block in blocks])
     return Block(X.astype(dtype, copy=False), y, weights)
 
 
 def check_surveys(surveys: Sequence[Survey]) -> None:
     """Complain unless the blocks fit together."""
-    first = surveys[0]
-    for number, other in enumerate(surveys):
-        if other.d != first.d:
-            raise ValueError(
-                f"Part {number} of X has {other.d} features but part 0 has {first.d}; all parts "
-                "must have the same."
-            )
-        if other.is_sparse != first.is_sparse:
-            raise ValueError(
-                f"Part {number} of X is {'sparse' if other.is_sparse else 'dense'} but part 0 is "
-                "not; all parts must be of one kind."
-            )
-    _check_labels(surveys)
-    if not any(other.n for other in surveys):
+    _check_alike("X", {i: f"{other.d} features" for i, other in enumerate(surveys)})
+    kinds = {i: "sparse" if other.is_sparse else "dense" for i, other in enumerate(surveys)}
+    _check_alike("X", {i: f"{kind} rows" for i, kind in kinds.items()})
+    # Numpy would turn numbers beside strings into strings.
+    filled = {i: other.labels.dtype.kind for i, other in enumerate(surveys) if other.n}
+    if not filled:
         raise ValueError("X has no rows; at least two, of different classes, are needed.")
+    labels = {i: "numbers" if kind in "biuf" else "no numbers" for i, kind in filled.items()}
+    _check_alike("y", {i: f"labels that are {kind}" for i, kind in labels.items()})
 
 
-def _check_labels(surveys: Sequence[Survey]) -> None:
-    """Complain about numbers beside strings, which numpy would turn into strings."""
-    kinds = {
-        number: "numbers" if other.labels.dtype.kind in "biuf" else "no numbers"
-        for number, other in enumerate(surveys)
-        if other.n
-    }
-    first = min(kinds, default=0)
-    for number, kind in kinds.items():
-        if kind != kinds[first]:
+def _check_alike(name: str, found: dict[int, str]) -> None:
+    (first, known), *others = found.items()
+    for number, other in others:
+        if other != known:
             raise ValueError(
-                f"The labels of part {number} of y are {kind} but those of part {first} are "
-                f"{kinds[first]}; all parts must be of one kind."
+                f"Part {number} of {name} has {other} but part {first} has {known}; all parts must "
+                "have the same."
             )
 
 

@@ -69,13 +69,7 @@ class CoCoA:
     """The solver for shards; see :class:`~topksvm.solvers.Solver`. An update is a round.
 
     A shard makes up to `local_passes` over its examples in a round, `single_passes` if it is the
-    only one.
-
-    The line of the history for a round says besides: its number (`round`), passes over the examples
-    in it (`local_passes`), bytes that travelled between workers (`n_bytes`) and of dual variables
-    to the client (`snapshot_bytes`), seconds of the slowest shard (`computation`) and the rest
-    (`communication`), how many shards there are (`n_shards`) and how many had to be rebuilt
-    (`n_lost`), `sigma`, and whether it was taken back (`is_rejected`).
+    only one. The last round is described by `details`, which are part of the history.
     """
 
     def __init__(self, shards: Shards, local_passes: int = 4, single_passes: int = 4) -> None:
@@ -92,7 +86,10 @@ class CoCoA:
 
     def update(self, stopping: Stopping) -> Estimate:
         """Make a round."""
-        self._rebalance()
+        if not self.must_undo:  # Shards that change hands could not take back their last round.
+            before = self.shards.n_shards
+            self.shards.rebalance()
+            self.sigma *= self.shards.n_shards / before
         n_shards = self.shards.n_shards
         extrapolates = self.shards.can_extrapolate and n_shards > 1
         passes = self.local_passes if n_shards > 1 else self.single_passes
@@ -165,23 +162,17 @@ class CoCoA:
 
     def _describe(self, result: RoundResult, order: Order) -> None:
         now, n_shards = self.clock.elapsed, self.shards.n_shards
+        computation = result.model.seconds + result.found.seconds
         self.details = {
             "round": self.n_rounds,
             "local_passes": result.model.passes,
             "n_bytes": result.n_bytes,
             "snapshot_bytes": result.snapshot_bytes,
-            "computation": result.computation,
-            "communication": max(0.0, now - self.last_time - result.computation),
+            "computation": computation,
+            "communication": max(0.0, now - self.last_time - computation),
             "n_shards": n_shards,
             "n_lost": result.n_lost,
             "sigma": float(n_shards) if order.sigma is None else order.sigma,
             "is_rejected": self.must_undo,
         }
         self.last_time = now
-
-    def _rebalance(self) -> None:
-        if self.must_undo:  # Shards that change hands could not take back their last round.
-            return
-        before = self.shards.n_shards
-        self.shards.rebalance()
-        self.sigma *= self.shards.n_shards / before

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from topksvm.distributed._estimates import (
 )
 from topksvm.distributed._model import RoundResult, make_model
 from topksvm.distributed._placement import Change, next_change, place_lost
-from topksvm.distributed._shard import Evaluation, Order, rows_of_duals, tree_sum
+from topksvm.distributed._shard import Order, rows_of_duals, tree_sum
 from topksvm.distributed._tasks import Call, ShardSetup
 from topksvm.distributed._workers import ClientClosedError, Workers, WorkersLostError
 from topksvm.solvers import SCALES, Duals
@@ -92,11 +93,6 @@ class DaskShards:
         return len(self.homes)
 
     @property
-    def round_bytes(self) -> int:
-        """What travels between workers in a round in which the duals are extrapolated."""
-        return self._bytes_of_round(Order(reach=1.0))
-
-    @property
     def worker_bytes(self) -> int:
         """What the worker with most to hold needs of its memory."""
         n_duals = duals_per_example(self.setup.loss, self.m)
@@ -104,15 +100,20 @@ class DaskShards:
         shards = [bytes_of_shard(*size, self.n_weights, n_duals) for size in sizes]
         return bytes_of_worker(shards, self.homes)
 
+    def bytes_of_round(self, order: Order) -> int:
+        """Return how many bytes travel between workers in a round."""
+        sizes = self.n_weights, self.setup.dtype, len(set(self.homes))
+        return bytes_of_round(*sizes, extrapolates=order.reach > 0.0)
+
     def start(self) -> None:
         """Have the shards built, after which they alone hold the rows."""
-        self._repeat(self._build_all)
-        self.data.release()
 
-    def _build_all(self) -> None:
-        # If workers have been lost meanwhile, all that is missing has been repaired.
-        if self.version == 0:
-            self._build(range(self.n_shards))
+        def build() -> None:
+            if self.version == 0:  # Otherwise workers were lost, and all has been repaired.
+                self._build(range(self.n_shards))
+
+        self._repeat(build)
+        self.data.blocks = None  # Dask may forget them, as the shards have them by now.
 
     def rebalance(self) -> None:
         """Give shards, or halves of them, to workers with free threads."""
@@ -144,10 +145,10 @@ class DaskShards:
 
     def _recall(self, number: int) -> None:
         """Take a shard from its worker; it is to be built again, from its duals."""
-        duals = self._result(self._on_shard("snapshot", _tasks.snapshot, number))
+        (duals,) = self._results([self._on_shard("snapshot", _tasks.snapshot, number)])
         self.snapshots[number] = duals
         self.snapshot_bytes += sum(array.nbytes for array in duals)
-        self._result(self._on_shard("release", _tasks.release, number))
+        self._results([self._on_shard("release", _tasks.release, number)])
         self.moved.add(number)
         self.needs_repair = True
 
@@ -202,13 +203,7 @@ class DaskShards:
         futures = self._on_all("certify", _tasks.evaluate, new, old, model, SCALES)
         result = self._evaluated(futures, new)
         self.before, self.version = old, new
-        return replace(result, n_bytes=self._bytes_of_round(order))
-
-    def _bytes_of_round(self, order: Order) -> int:
-        n_workers, extrapolates = len(set(self.homes)), order.reach > 0.0
-        return bytes_of_round(
-            self.n_weights, self.setup.dtype, n_workers, extrapolates=extrapolates
-        )
+        return replace(result, n_bytes=self.bytes_of_round(order))
 
     def _new_version(self) -> int:
         # Never one that was given before, as tasks of a round that has failed may still run.
@@ -222,7 +217,7 @@ class DaskShards:
     def _evaluated(self, futures: list[Any], version: int) -> RoundResult:
         results = self._results(futures)
         self.evaluated = version
-        found = reduce(Evaluation.plus, (evaluation for _, evaluation in results))
+        found = reduce(add, (evaluation for _, evaluation in results))
         self.duals_bytes = found.duals_bytes
         return RoundResult(results[0][0], found)
 
@@ -287,6 +282,3 @@ class DaskShards:
 
     def _results(self, futures: list[Any]) -> list[Any]:
         return self.workers.results(futures, self.homes)
-
-    def _result(self, future: Any) -> Any:
-        return self.workers.result(future, self.homes)

@@ -85,25 +85,19 @@ class DaskData:
             return [self.blocks[part] for part in numbers]
         return self._read(numbers, workers=[worker], allow_other_workers=False)
 
-    def release(self) -> None:
-        """Let Dask forget the blocks, which the shards have by now."""
-        self.blocks = None
-
     def sizes(self) -> list[int]:
         """Return the number of rows of each shard."""
         return [sum(piece.n for piece in group) for group in self.groups]
 
     def bytes_of_rows(self) -> list[int]:
-        """Return what the rows of each shard take in memory.
+        """Return what the rows of each shard take in memory, at most.
 
         One part that is mapped stays where it is; several are there twice while they are joined.
         """
-        groups = [[self.surveys[piece.part] for piece in group] for group in self.groups]
+        parts = [[self.surveys[piece.part] for piece in group] for group in self.groups]
         return [
-            2 * sum(part.n_bytes for part in parts)
-            if len(parts) > 1
-            else 0
-            if parts[0].is_mapped
-            else parts[0].n_bytes
-            for parts in groups
+            2 * sum(part.n_bytes for part in some)
+            if len(some) > 1
+            else some[0].n_bytes * (not some[0].is_mapped)
+            for some in parts
         ]

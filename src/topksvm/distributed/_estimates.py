@@ -38,7 +38,8 @@ SINGLE_PASSES = 11
 
 def duals_per_example(loss: Any, m: int) -> int:
     """Return about how many variables of an example are not zero."""
-    return min(m, int(loss.k) + EXTRA_DUALS) if loss.traits.sparse_duals else m
+    k = int(loss.k) if loss.traits.uses_k else 1
+    return min(m, k + EXTRA_DUALS) if loss.traits.sparse_duals else m
 
 
 def bytes_of_shard(n: int, n_bytes: int, n_weights: int, n_duals: int) -> int:

@@ -20,6 +20,7 @@ from topksvm.distributed._data import DaskData
 from topksvm.distributed._estimates import SINGLE_PASSES, check_memory, choose_passes
 from topksvm.distributed._parts import import_dask, is_dask_frame
 from topksvm.distributed._predictions import is_lazy, map_rows, score_topk
+from topksvm.distributed._shard import Order
 from topksvm.distributed._tasks import ShardSetup
 from topksvm.distributed._workers import current_client, explain_closed
 from topksvm.estimators import COUNT, TopKLinearSVC, check_dtype, constraints, documented
@@ -36,14 +37,12 @@ class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
     The problem and its solution are those of :class:`topksvm.TopKLinearSVC`. The rows and their
     dual variables stay on the workers, a *shard* of them for each thread of a worker; arrays of the
     size of the weights travel, once per round. It runs on the current client, that is on the last
-    ``dask.distributed.Client`` that was made. It goes on if workers are lost, and uses those that
+    ``dask.distributed.Client`` that was made. It continues if workers are lost, and uses those that
     join.
 
-    A worker needs memory for its rows (twice while they arrive, if they come in several parts), for
-    each example 200 bytes and 64 for every dual variable that is not zero (about ``k + 16`` of
-    them), and twelve float64 arrays of the size of the weights per thread; `worker_bytes_` is the
-    sum. The client keeps a copy of the duals, up to 256 MB: a shard that is lost starts from it,
-    or from zero where there is none.
+    A worker needs memory for its rows, for their dual variables, and twelve float64 arrays of the
+    size of the weights per thread: `worker_bytes_`. The client keeps a copy of the duals, up to
+    256 MB: a shard that is lost starts from it, or from zero where there is none.
 
     Parameters
     ----------
@@ -84,7 +83,7 @@ class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
     history_ : list of dict
         A line per round: epoch, seconds, primal, dual, gap, and round, local_passes, n_bytes that
         travelled between workers, snapshot_bytes of duals to the client, seconds of computation
-        and of communication, n_shards, n_lost of them.
+        and of communication, n_shards, n_lost of them, sigma, and is_rejected.
     {n_iter_}
     n_shards_ : int
         Shards that took part, at the end.
@@ -215,7 +214,8 @@ class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
         worker_bytes = shards.worker_bytes
         check_memory(worker_bytes, self.memory_limit)
         n, m, d = max(data.sizes()), C.size, local.n_features_in_
-        passes = self.local_passes or choose_passes(n, d, m, self.k, shards.round_bytes)
+        n_bytes = shards.bytes_of_round(Order(reach=1.0))
+        passes = self.local_passes or choose_passes(n, d, m, self.k, n_bytes)
         with closing(shards):
             shards.start()
             solver = CoCoA(shards, passes, self.local_passes or SINGLE_PASSES)

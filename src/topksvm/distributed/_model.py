@@ -127,11 +127,6 @@ class RoundResult:
     n_lost: int = 0
     snapshot_bytes: int = 0
 
-    @property
-    def computation(self) -> float:
-        """The seconds that the slowest shards took."""
-        return self.model.seconds + self.found.seconds
-
     def certificates(self) -> list[Certificate]:
         """Return a certificate for each scale; that of the first, 1, is proven."""
         model, sums, size = self.model, self.found.sums, self.model.size

@@ -10,11 +10,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-KINDS = (
-    "a dask array, a dask dataframe, or a list of parts that are delayed, futures, or paths of "
-    ".npy files"
-)
-
 
 def import_dask() -> Any:
     """Return the package `dask`, with arrays and clusters, or say how to get it."""
@@ -59,7 +54,8 @@ def _parts_of_rows(X: Any) -> list[Any]:
     if isinstance(X, list | tuple) and X:
         return [_delayed_part(part, "X") for part in X]
     raise TypeError(
-        f"X is of type {type(X).__name__}; it must be {KINDS}. For an array in memory use "
+        f"X is of type {type(X).__name__}; it must be a dask array, a dask dataframe, or a list of "
+        "parts that are delayed, futures, or paths of .npy files. For an array in memory use "
         "TopKLinearSVC, or dask.array.from_array(X, chunks=...)."
     )
 
@@ -80,7 +76,7 @@ def _parts_of_column(values: Any, X: Any, n_parts: int, name: str) -> list[Any]:
         values = dask.array.from_array(np.asarray(values), chunks=-1)
     if values.ndim != 1:
         raise ValueError(f"{name} has {values.ndim} dimensions; it must have one: (n,).")
-    if is_dask_array(X) and not _is_unknown(X) and not _is_unknown(values):
+    if is_dask_array(X) and not np.isnan(X.shape[0] + values.shape[0]):
         if values.shape[0] != X.shape[0]:
             raise ValueError(
                 f"{name} has {values.shape[0]} entries but X has {X.shape[0]} rows; there must be "
@@ -88,10 +84,6 @@ def _parts_of_column(values: Any, X: Any, n_parts: int, name: str) -> list[Any]:
             )
         values = values.rechunk((X.chunks[0],))
     return _matching(list(values.to_delayed().ravel()), n_parts, name)
-
-
-def _is_unknown(array: Any) -> bool:
-    return bool(np.isnan(array.shape[0]))
 
 
 def _matching(parts: list[Any], n_parts: int, name: str) -> list[Any]:

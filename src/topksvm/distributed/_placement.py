@@ -34,17 +34,14 @@ def group_blocks(sizes: Sequence[int], n_groups: int) -> list[list[int]]:
     """
     filled = [number for number, size in enumerate(sizes) if size]
     n_groups = min(n_groups, len(filled))
-    middles = np.cumsum([sizes[number] for number in filled]) - 0.5 * np.array(
-        [sizes[number] for number in filled]
-    )
-    wanted = np.floor(middles / sum(sizes) * n_groups).astype(int)
-    # No group may stay empty: the first of them at least their number, the last leave room.
-    left = len(filled) - np.arange(len(filled))
+    rows = np.array([sizes[number] for number in filled])
+    wanted = np.floor((np.cumsum(rows) - 0.5 * rows) / rows.sum() * n_groups).astype(int)
     groups: list[list[int]] = [[] for _ in range(n_groups)]
     now = 0
     for place, number in enumerate(filled):
+        # No group may stay empty: each takes one at least, and leaves one for each after it.
         if groups[now] and now < n_groups - 1:
-            must = left[place] <= n_groups - 1 - now
+            must = len(filled) - place <= n_groups - 1 - now
             now += bool(must or wanted[place] > now)
         groups[now].append(number)
     return groups

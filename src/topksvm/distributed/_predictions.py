@@ -96,8 +96,7 @@ def _predict(
 def _tally(number: int, model: TopKLinearSVC, rows: Any, y: Any, weights: Any) -> Tally | None:
     """Return how often the true label has which rank, None for a part without rows."""
     rows, y = getattr(rows, "values", rows), np.asarray(y)
-    if weights is not None:
-        weights = np.asarray(weights)
+    weights = None if weights is None else np.asarray(weights)
     if rows.shape[0] == 0 and y.size == 0:
         return None
     try:

@@ -1,7 +1,8 @@
 """A part of the examples with their duals: what one worker of CoCoA+ holds and does.
 
 With `K` shards, weights ``W = sum_i a_i x_i'`` of all duals and ``sigma = K``, the subproblem of
-shard ``p`` is to maximise over its own duals, which change its own part of ``W`` by ``W_p``::
+shard ``p`` (Ma et al., ICML 2015) is to maximise over its own duals, which change its own part of
+``W`` by ``W_p``::
 
     sum_{i in p} [<1, x_i> - C_i omega(x_i / C_i)] - <W, W_p> - sigma/2 ||W_p||^2
 
@@ -15,11 +16,6 @@ In ``b_i = sigma a_i`` and ``V = W + sigma W_p`` it is ``1/sigma`` times an ordi
 
 So the solver runs as it is, on rows as they are, with ``sigma C_i`` in place of ``C_i``, and starts
 from weights that belong to the duals of all shards.
-
-References
-----------
-C. Ma, V. Smith, M. Jaggi, M. Jordan, P. Richtárik, M. Takáč, "Adding vs. Averaging in Distributed
-Primal-Dual Optimization", ICML 2015.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,10 +59,10 @@ class Order:
 
     The first pass is a full one; the others are active ones for as long as they pay, or full ones
     where all classes are always in play. With `reach` above 0 the shards also say how far each
-    example could go on in the direction of the last two rounds, at most `reach` times.
+    example could be extrapolated in the direction of the last two rounds, at most `reach` times.
 
-    `sigma` is by default the number of shards. With `undo` the last round, which must
-    have had a reach, is taken back first.
+    `sigma` is by default the number of shards. With `undo` the last round, which must have had a
+    reach, is taken back first.
     """
 
     passes: int = 4
@@ -95,7 +91,7 @@ class Contribution:
     gain : float
         By how much the shards have improved their own problems.
     direction : ndarray, optional
-        ``sum_i e_i x_i'`` for the changes ``e_i`` with which the duals could go on.
+        ``sum_i e_i x_i'`` for the changes ``e_i`` by which the duals could be extrapolated.
     slope, curvature : float
         The first two derivatives of the loss part of the dual in that direction.
     """
@@ -129,7 +125,8 @@ class Contribution:
         )
 
 
-class Evaluation(NamedTuple):
+@dataclass(frozen=True)
+class Evaluation:
     """What a shard, or several, have found at the weights of a model.
 
     Attributes
@@ -152,8 +149,7 @@ class Evaluation(NamedTuple):
     duals_bytes: int
     seconds: float
 
-    def plus(self, other: Evaluation) -> Evaluation:
-        """Return what both have found."""
+    def __add__(self, other: Evaluation) -> Evaluation:
         return Evaluation(
             self.losses + other.losses,
             self.sums.plus(other.sums),

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,8 @@ class ShardSetup:
     seed: int
 
 
-class Call(NamedTuple):
+@dataclass(frozen=True)
+class Call:
     """Which shard of which fit a task is for, and the number of the call."""
 
     token: str
