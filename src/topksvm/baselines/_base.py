@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from topksvm.data import in_memory
 from topksvm.estimators import LinearClassifier, check_two_classes, without_duplicates
 
 Array = NDArray[Any]
@@ -22,8 +23,8 @@ class Baseline(LinearClassifier):
         self._validate_params()
         X, y = validate_data(
             self,
-            X,
-            y,
+            in_memory(X),
+            in_memory(y),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",

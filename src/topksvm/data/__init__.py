@@ -16,6 +16,7 @@ from topksvm.data._gram_checks import (
     sample_rows,
     tolerance,
 )
+from topksvm.data._in_memory import in_memory
 from topksvm.data._kernel_problem import KernelProblem, make_kernel_problem
 from topksvm.data._problem import (
     Examples,
@@ -82,6 +83,7 @@ __all__ = [
     "checked_values",
     "file_of",
     "gather_rows",
+    "in_memory",
     "is_real",
     "is_streamed",
     "load_row",

@@ -1,8 +1,9 @@
 """Rows of arrays, in memory or in a mapped file, read by the piece.
 
 A page of a memory map beyond the end of its file ends the process with SIGBUS, and a file can
-shrink at any time. So the rows of a map are read from the file itself, where they come back short
-if it has shrunk, and a file that has changed since it was opened is an error.
+shrink at any time. So no page of a map is touched: rows are read from the file itself, where they
+come back short if it has shrunk, or copied by the system. A file that has changed since it was
+opened is an error.
 """
 
 from __future__ import annotations
@@ -11,14 +12,24 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import FileIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm.data._guarded import MapShrankError, copy_from_map, read_view, span_of
+from topksvm.data._identity import Identity, changed, difference, identity_of
+
 Floats = NDArray[np.floating[Any]]
+
+AT_ONCE = 1 << 24
+"""Bytes that are read from a file before Ctrl-C is looked for."""
+
+SAMPLES, SAMPLE = 8, 4096
+"""Places at which a map is compared with the file of its name, and how many bytes there."""
+
+REPLACED = "it was replaced by another file"
 
 
 class ArraySource:
@@ -52,48 +63,34 @@ class ArraySource:
         np.copyto(out, self.array[start:stop], casting="unsafe")
 
 
-class FileSource(ArraySource):
-    """The rows of a C-contiguous memory map, which are read from its file.
+class FileReader:
+    """Reads parts of a memory map from its file, which is opened anew for every part.
 
-    The map is not kept. The file is opened anew for every piece: data sets of thousands of shards
-    are more than the files that a process may have open.
+    Data sets of thousands of shards are more than the files that a process may have open.
     """
 
-    def __init__(self, array: Any, name: str, owner: np.memmap) -> None:
-        super().__init__(array, name)
+    def __init__(self, name: str, owner: np.memmap) -> None:
+        self.name = name
         self.path = str(owner.filename)
-        self.begin = _offset_in_file(array, owner)
-        self.row_bytes = self.shape[1] * self.stored.itemsize
+        self.begin = _start_of_map(owner)
         # The time of a file changes late, or never, when it is written through a map.
         self.is_timed = owner.mode == "r"
-        with FileIO(self.path) as file:
+        with self._opened() as file:
             self.seen = _identify(file, self.is_timed)
-        self._compare(array, owner)
-        self.array = None
 
-    def read(self, start: int, stop: int, out: Floats) -> None:
-        """See the protocol."""
-        if out.dtype == self.stored and out.flags.c_contiguous:
-            self._read_stored(start, out)
-            return
-        rows = np.empty((stop - start, self.shape[1]), self.stored)
-        self._read_stored(start, rows)
-        np.copyto(out, rows, casting="unsafe")
-
-    def _read_stored(self, start: int, out: NDArray[Any]) -> None:
-        """Fill `out` with the rows from `start` on, as they are in the file."""
+    def read(self, place: int, out: memoryview) -> None:
+        """Fill `out` with the bytes from a place in the map on."""
         with self._opened() as file:
             self._check(file)
-            file.seek(self.begin + start * self.row_bytes)
-            rest = out.reshape(-1).view(np.uint8).data
-            while len(rest):
-                count = file.readinto(rest)
+            file.seek(self.begin + place)
+            while len(out):
+                count = file.readinto(out[:AT_ONCE])
                 if not count:
                     break
-                rest = rest[count:]
+                out = out[count:]
             self._check(file)
-        if len(rest):
-            raise changed(self.name, f"it ends {len(rest)} bytes too early")
+        if len(out):
+            raise changed(self.name, f"it ends {len(out)} bytes too early")
 
     @contextmanager
     def _opened(self) -> Iterator[FileIO]:
@@ -108,99 +105,126 @@ class FileSource(ArraySource):
     def _check(self, file: FileIO) -> None:
         now = _identify(file, self.is_timed)
         if now != self.seen:
-            raise changed(self.name, _difference(self.seen, now))
+            raise changed(self.name, difference(self.seen, now))
 
-    def _compare(self, array: Any, owner: Any) -> None:
-        """Complain if another file is at the path by now than the one that was mapped."""
-        size = owner._mmap.size()
-        if size != self.seen.size:
-            raise changed(self.name, "it was replaced by another file")
-        if size < self.begin + self.shape[0] * self.row_bytes:
+
+class MapReader:
+    """Reads parts of a memory map itself, whatever has become of its file."""
+
+    def __init__(self, name: str, owner: np.memmap) -> None:
+        self.name = name
+        self.map: Any = owner._mmap  # type: ignore[attr-defined]
+        self.size = _start_of_map(owner) + len(self.map)
+
+    def read(self, place: int, out: memoryview) -> None:
+        """Fill `out` with the bytes from a place in the map on."""
+        size = self.map.size()
+        if size < self.size:
             raise changed(self.name, f"it shrank to {size} bytes")
-        for row in (0, self.shape[0] - 1):
-            rows = np.empty((1, self.shape[1]), self.stored)
-            self._read_stored(row, rows)
-            if rows.tobytes() != array[row : row + 1].tobytes():
-                raise changed(self.name, "it was replaced by another file")
+        try:
+            copy_from_map(self.map, place, out)
+        except MapShrankError:
+            raise changed(self.name, "it shrank while it was read") from None
+
+
+class FileSource(ArraySource):
+    """The rows of a C-contiguous memory map, which are read from its file; the map is not kept."""
+
+    def __init__(self, array: Any, name: str, owner: np.memmap) -> None:
+        super().__init__(array, name)
+        self.reader = FileReader(name, owner)
+        self.begin = int(array.ctypes.data) - address_of_map(owner)
+        self.row_bytes = self.shape[1] * self.stored.itemsize
+        check_unchanged(array, owner, self.reader)
+        self.array = None
+
+    @property
+    def seen(self) -> Identity:
+        """The file as it was when it was opened."""
+        return self.reader.seen
+
+    def read(self, start: int, stop: int, out: Floats) -> None:
+        """See the protocol."""
+        if out.dtype == self.stored and out.flags.c_contiguous:
+            self._read_stored(start, out)
+            return
+        rows = np.empty((stop - start, self.shape[1]), self.stored)
+        self._read_stored(start, rows)
+        np.copyto(out, rows, casting="unsafe")
+
+    def _read_stored(self, start: int, out: NDArray[Any]) -> None:
+        """Fill `out` with the rows from `start` on, as they are in the file."""
+        place = self.begin + start * self.row_bytes
+        self.reader.read(place, out.reshape(-1).view(np.uint8).data)
 
 
 class MappedSource(ArraySource):
     """The rows of a memory map that cannot be read from its file.
 
     Those are maps in another order, or with changes that are not in the file, or whose file has no
-    name any more. The size of the file is compared before a piece is read, so that a file that has
-    shrunk is an error, unless it shrinks at that very moment.
+    name any more.
     """
 
     def __init__(self, array: Any, name: str, owner: np.memmap) -> None:
         super().__init__(array, name)
-        self.map: Any = owner._mmap  # type: ignore[attr-defined]
-        self.size = _start_of_map(owner) + len(self.map)
+        self.reader = MapReader(name, owner)
+        self.origin = address_of_map(owner)
 
     def read(self, start: int, stop: int, out: Floats) -> None:
         """See the protocol."""
-        size = self.map.size()
-        if size < self.size:
-            raise changed(self.name, f"it shrank to {size} bytes")
-        super().read(start, stop, out)
+        read_view(self.array[start:stop], out, self.reader, self.origin)
 
 
 def array_source(array: Any, name: str = "X") -> ArraySource:
     """Return the source for an array in memory or, by the safest way, in a mapped file."""
-    owner = _owner(array)
+    owner = owner_of(array)
     if owner is None:
         return ArraySource(array, name)
-    is_in_file = owner.mode in ("r", "r+", "w+") and array.flags.c_contiguous and array.size > 0
-    if is_in_file and owner.filename is not None and os.access(owner.filename, os.R_OK):
+    if array.flags.c_contiguous and array.size > 0 and is_in_its_file(owner):
         return FileSource(array, name, owner)
     return MappedSource(array, name, owner)
 
 
+def is_in_its_file(owner: np.memmap) -> bool:
+    """Return whether all of a map is in its file, which can be read."""
+    if owner.mode not in ("r", "r+", "w+") or owner.filename is None:
+        return False
+    return os.access(owner.filename, os.R_OK)
+
+
 def file_of(array: Any) -> str | None:
     """Return the name of the file that an array is mapped from, if there is one."""
-    name = getattr(_owner(array), "filename", None)
+    name = getattr(owner_of(array), "filename", None)
     return None if name is None else str(name)
 
 
-def changed(name: str, what: str) -> ValueError:
-    """Return the error about a file that is not as it was when it was opened."""
-    return ValueError(
-        f"{name} has changed since it was opened: {what}. Leave the file as it is until the fit or "
-        "the prediction ends, and run it again."
-    )
-
-
-@dataclass(frozen=True)
-class Identity:
-    """By which a file is recognised."""
-
-    device: int
-    number: int
-    size: int
-    modified: int
+def check_unchanged(array: Any, owner: Any, reader: FileReader) -> None:
+    """Complain if another file is at the path by now than the one that was mapped."""
+    size = owner._mmap.size()
+    if size != reader.seen.size:
+        raise changed(reader.name, REPLACED)
+    start, stop = (address - address_of_map(owner) for address in span_of(array))
+    if size < reader.begin + stop:
+        raise changed(reader.name, f"it shrank to {size} bytes")
+    length, mapped = min(SAMPLE, stop - start), MapReader(reader.name, owner)
+    for place in np.linspace(start, stop - length, SAMPLES).astype(int).tolist():
+        found = [np.empty(length, np.uint8) for _ in range(2)]
+        reader.read(place, found[0].data)
+        mapped.read(place, found[1].data)
+        if not np.array_equal(*found):
+            raise changed(reader.name, REPLACED)
 
 
 def _identify(file: FileIO, is_timed: bool) -> Identity:
-    found = os.fstat(file.fileno())
-    modified = found.st_mtime_ns if is_timed else 0
-    return Identity(found.st_dev, found.st_ino, found.st_size, modified)
+    return identity_of(os.fstat(file.fileno()), is_timed)
 
 
-def _difference(before: Identity, now: Identity) -> str:
-    if (now.device, now.number) != (before.device, before.number):
-        return "it was replaced by another file"
-    if now.size != before.size:
-        verb = "shrank" if now.size < before.size else "grew"
-        return f"it {verb} from {before.size} to {now.size} bytes"
-    return "it was written to"
-
-
-def _owner(array: Any) -> Any:
+def owner_of(array: Any) -> Any:
     """Return the memory map that `array` is, or is a view of; None if it is in memory."""
-    while array is not None:
+    while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap) and getattr(array, "_mmap", None) is not None:
             return array
-        array = getattr(array, "base", None)
+        array = array.base
     return None
 
 
@@ -209,9 +233,9 @@ def _start_of_map(owner: Any) -> int:
     return int(owner.offset - owner.offset % mmap.ALLOCATIONGRANULARITY)
 
 
-def _offset_in_file(array: Any, owner: Any) -> int:
-    address = np.frombuffer(owner._mmap, np.uint8).ctypes.data
-    return _start_of_map(owner) + int(array.ctypes.data - address)
+def address_of_map(owner: Any) -> int:
+    """Return where in memory a map begins."""
+    return int(np.frombuffer(owner._mmap, np.uint8).ctypes.data)
 
 
 def is_half(dtype: np.dtype) -> bool:

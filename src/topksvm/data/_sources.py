@@ -6,7 +6,6 @@ bfloat16 are widened as they are read.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from topksvm.data._array_sources import array_source, file_of, is_half
+from topksvm.data._array_sources import array_source, file_of, is_half, owner_of
 from topksvm.data._arrow_source import ArrowSource
+from topksvm.data._memory import physical_memory
 
 Floats = NDArray[np.floating[Any]]
 
@@ -85,21 +85,12 @@ def is_out_of_core(X: Any) -> bool:
 
 def is_streamed(X: Any, memory_limit: int | None = None) -> bool:
     """Return whether `X` is to be read by the piece: not in memory, and too large for it."""
-    if not isinstance(X, np.memmap) or X.ndim != 2:
+    if owner_of(X) is None or X.ndim != 2:
         return is_out_of_core(X)
     if memory_limit is None:
-        memory = _physical_memory()
+        memory = physical_memory()
         memory_limit = UNKNOWN_LIMIT if memory is None else memory // 2
     return is_out_of_core(X) or X.nbytes > memory_limit
-
-
-def _physical_memory() -> int | None:
-    """Return the memory of the machine in bytes, or None where the system does not say."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, others lack a name.
-        return None
-    return memory if memory > 0 else None
 
 
 def open_source(X: Any) -> RowSource:
@@ -119,10 +110,18 @@ def open_source(X: Any) -> RowSource:
 def _opened(shard: Any) -> Any:
     if not isinstance(shard, str | Path):
         return shard
+    # A file can be damaged in any way, so any error is one about the file.
     try:
-        return np.load(shard, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"cannot read the shard {shard}: {error}") from error
+        rows = np.load(shard, mmap_mode="r", allow_pickle=False)
+        if not isinstance(rows, np.ndarray):
+            raise ValueError("it is an archive of arrays")
+        extra = Path(shard).stat().st_size - rows.offset - rows.nbytes
+        if extra > 0:
+            raise ValueError(f"it has {extra} bytes more than its header says")
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise ValueError(f"cannot read the shard {shard}: {why.rstrip('.')}.") from error
+    return rows
 
 
 def _is_shard(part: Any) -> bool:

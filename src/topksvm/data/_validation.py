@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
+from topksvm.data._in_memory import in_memory
+
 Floats = NDArray[np.floating[Any]]
 Labels = NDArray[np.integer[Any]]
 
@@ -17,6 +19,7 @@ def check_rows(X: Any) -> Any:
     """Return X, dense or CSR; complain unless it is a finite table of float32 or float64."""
     if sp.issparse(X) and X.format != "csr":
         raise ValueError(f"X is a sparse matrix in {X.format} format; pass X.tocsr().")
+    X = in_memory(X)
     if not sp.issparse(X):
         X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
@@ -29,7 +32,7 @@ def check_rows(X: Any) -> Any:
 
 def check_labels(y: Any, n: int, n_classes: int | None) -> tuple[Labels, int]:
     """Return the labels and the number of classes; complain unless they fit together."""
-    labels = np.asarray(y)
+    labels = np.asarray(in_memory(y))
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape} but X has {n} rows; y must be ({n},).")
     if not np.issubdtype(labels.dtype, np.integer):
@@ -48,7 +51,7 @@ def check_labels(y: Any, n: int, n_classes: int | None) -> tuple[Labels, int]:
 
 def check_weights(C: Any, n: int) -> Floats:
     """Return the weight of each example; complain unless they are finite and not negative."""
-    weights = np.asarray(C, dtype=np.float64)
+    weights = np.asarray(in_memory(C), dtype=np.float64)
     if weights.shape not in ((), (n,)):
         raise ValueError(f"C has shape {weights.shape}; it must be a number or have shape ({n},).")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0.0):

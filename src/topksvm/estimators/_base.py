@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from topksvm.data import WindowReader, file_of, is_real, is_streamed, open_source
+from topksvm.data import WindowReader, file_of, in_memory, is_real, is_streamed, open_source
 from topksvm.estimators._topk_mixin import TopKMixin
 
 Array = NDArray[Any]
@@ -26,7 +26,7 @@ BLOCK_BYTES = 1 << 28
 
 def _is_mapped(X: Any) -> bool:
     """Return whether `X` is a table of floats in a file, which can be read without the map."""
-    return isinstance(X, np.memmap) and X.ndim == 2 and is_real(X.dtype) and file_of(X) is not None
+    return file_of(X) is not None and X.ndim == 2 and is_real(X.dtype)
 
 
 def check_finite_rows(X: Any, first: int = 0) -> None:
@@ -121,7 +121,7 @@ class LinearClassifier(ScoringClassifier):
             return source.shape[0], self._scores_of_source(source)
         X = validate_data(
             self,
-            X,
+            in_memory(X),
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],

@@ -19,6 +19,7 @@ from topksvm.data import (
     check_sample,
     check_square,
     checked_values,
+    in_memory,
     make_kernel_problem,
     sample_rows,
 )
@@ -277,7 +278,7 @@ class TopKSVC(TopKClassifier):
         check_is_fitted(self)
         X = validate_data(
             self,
-            X,
+            in_memory(X),
             reset=False,
             accept_sparse=self._accepted_formats,
             dtype=[np.float64, np.float32],

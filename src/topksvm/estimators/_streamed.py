@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from topksvm.data import RowSource, open_source
+from topksvm.data import RowSource, in_memory, open_source
 
 
 def open_examples(X: Any, y: Any, dtype: Any) -> tuple[RowSource, NDArray[Any]]:
@@ -17,7 +17,7 @@ def open_examples(X: Any, y: Any, dtype: Any) -> tuple[RowSource, NDArray[Any]]:
     source = open_source(X)
     if dtype is not None:
         source.dtype = np.dtype(dtype)
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(in_memory(y), warn=True)
     if len(y) != source.shape[0]:
         raise ValueError(
             f"X has {source.shape[0]} rows but y has {len(y)} labels; there must be one for each."

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from topksvm.data import in_memory
 from topksvm.estimators._base import ScoringClassifier, check_two_classes, without_duplicates
 from topksvm.solvers import Progress, Result, SDCAOptions, Setup, Stopping
 
@@ -40,8 +41,8 @@ class TopKClassifier(ScoringClassifier):
             )
         X, y = validate_data(
             self,
-            X,
-            y,
+            in_memory(X),
+            in_memory(y),
             accept_sparse=accept_sparse,
             dtype=[np.float64, np.float32] if self.dtype is None else np.dtype(self.dtype),
             order="C",
@@ -64,6 +65,7 @@ class TopKClassifier(ScoringClassifier):
         self, X: Any, y: Array, classes: Array, labels: Array, sample_weight: Any
     ) -> Array:
         """Return ``C * sample_weight * class_weight``."""
+        sample_weight = in_memory(sample_weight)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         factors = self._weights_of_classes(y, classes, labels, weights)
         with np.errstate(over="ignore"):
