@@ -21,6 +21,42 @@ every_format = pytest.mark.parametrize("form", FORMATS)
 every_bias = pytest.mark.parametrize("bias", [0.0, 1.5], ids=["no-bias", "bias"])
 
 
+ROWS = {
+    "topk_hinge_alpha": (("dense", np.float64), ("dense", np.float32), ("csr", np.float64)),
+    "topk_hinge_beta": (("dense", np.float64), ("csr", np.float32)),
+    "topk_hinge_full": (("dense", np.float64), ("csr", np.float32)),
+    "softmax": (("dense", np.float64), ("csr", np.float32)),
+}
+"""The formats and types of rows with which dual coordinate ascent is tested for a loss: each two of
+the three occur together. To compile its kernels for one of them takes up to half a minute."""
+
+
+def with_rows(mark):
+    """Add ``form`` and ``dtype`` to a parametrisation by losses."""
+    return _extended(mark, ("form", "dtype"), lambda form, dtype: (form, dtype))
+
+
+def with_formats(mark):
+    """Add ``form`` alone: that of rows in double precision."""
+    return _extended(mark, ("form",), lambda form, dtype: (form,) if dtype is np.float64 else None)
+
+
+def _extended(mark, more, choose):
+    names, cases = mark.args
+    names = (names,) if isinstance(names, str) else tuple(names)
+    extended = []
+    for case in cases:
+        case = case if hasattr(case, "marks") else pytest.param(*np.atleast_1d(case).tolist())
+        known = dict(zip(names, case.values, strict=True))
+        everything = [(form, dtype) for form in FORMATS for dtype in TOLERANCE]
+        rows = everything if known.get("solver") == "lbfgs" else ROWS[known["name"]]
+        for values in filter(None, (choose(*pair) for pair in rows)):
+            words = [case.id or "-".join(map(str, case.values))]
+            words += [value if isinstance(value, str) else value.__name__ for value in values]
+            extended.append(pytest.param(*case.values, *values, id="-".join(words)))
+    return pytest.mark.parametrize((*names, *more), extended)
+
+
 def _case(name, k=1, smoothing=0.0):
     smoothed = f"-smoothed{smoothing:g}" if smoothing else ""
     return pytest.param(name, k, smoothing, id=f"{name}-k{k}{smoothed}")
@@ -37,6 +73,8 @@ def with_softmax(mark):
     return pytest.mark.parametrize(mark.args[0], [*mark.args[1], _case("softmax")])
 
 
+every_hinge = pytest.mark.parametrize("name", HINGES)
+every_step = pytest.mark.parametrize("name", [*HINGES, "softmax"])
 plain_hinges = losses(HINGES, (1, 3), (0.0,))
 dual_steps = with_softmax(losses(HINGES, (1, 3, 6), (0.0, SMOOTHING)))
 some_dual_steps = with_softmax(losses(HINGES, (1, 3), (0.0, SMOOTHING)))

@@ -8,20 +8,20 @@ import pytest
 from solvers.cases import (
     FORMATS,
     complete,
-    every_dtype,
-    every_format,
+    every_hinge,
     full_pass,
     make_data,
     make_objective,
     make_sdca,
     optimum,
     run,
+    with_formats,
+    with_rows,
 )
 from solvers.objective import HINGES, check, check_primal_solver
 from topksvm._interrupts import current_stop, is_stop_requested, stoppable
 from topksvm.solvers import Status
 
-every_hinge = pytest.mark.parametrize("name", HINGES)
 every_solver = pytest.mark.parametrize(
     ("name", "solver"),
     [*((name, "sdca") for name in (*HINGES, "softmax")), ("softmax", "lbfgs")],
@@ -44,8 +44,7 @@ def _k(name, k):
     return 1 if name == "softmax" else k
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_rows_of_zeros(name, solver, form):
     X, y = make_data()
     X[::3] = 0.0
@@ -59,8 +58,7 @@ def test_rows_of_zeros(name, solver, form):
     assert primal == pytest.approx(smaller + 0.3 * loss * np.sum(~rest), rel=2e-6)
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_nothing_but_rows_of_zeros(name, solver, form):
     y = np.arange(12) % 4
     objective = make_objective(name, _k(name, 2), 0.0, FORMATS[form](np.zeros((12, 5))), y)
@@ -80,8 +78,7 @@ def test_rows_of_zeros_with_smoothing_and_bias(name, k, smoothing):
         _solve_and_check(objective, "sdca")
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_duplicate_rows(name, solver, form):
     X, y = make_data(20)
     X, y = np.vstack([X] * 3), np.concatenate([y, y, (y + 1) % 7])
@@ -94,8 +91,7 @@ def test_all_rows_equal(name, solver):
     _solve_and_check(make_objective(name, _k(name, 2), 0.0, X, y), solver)
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_constant_features(name, solver, form):
     X, y = make_data()
     objectives = []
@@ -109,8 +105,7 @@ def test_constant_features(name, solver, form):
     assert not results[1][0].weights[:, -2].any()
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_one_example_per_class(name, solver, form):
     X, y = make_data(7)
     objective = make_objective(name, _k(name, 2), 0.0, FORMATS[form](X), y)
@@ -118,9 +113,7 @@ def test_one_example_per_class(name, solver, form):
     assert optimum(objective) == pytest.approx(primal, rel=1e-5)
 
 
-@every_hinge
-@every_dtype
-@every_format
+@with_rows(every_hinge)
 def test_one_example_per_class_and_k_is_all_wrong_classes(name, dtype, form):
     X, y = make_data(7, dtype=dtype)
     objective = make_objective(name, 6, 0.0, FORMATS[form](X), y)
@@ -129,8 +122,7 @@ def test_one_example_per_class_and_k_is_all_wrong_classes(name, dtype, form):
     assert optimum(objective) == pytest.approx(primal, rel=tol + 1e-5)
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_class_whose_examples_all_have_weight_zero(name, solver, form):
     X, y = make_data()
     C = np.where(y == 2, 0.0, 0.3)
@@ -163,8 +155,7 @@ def test_all_weights_zero(name, solver):
     assert result.certificate.primal == result.certificate.dual == 0.0
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_two_classes(name, solver, form):
     X, y = make_data(30, 4, 2)
     objective = make_objective(name, 1, 0.0, FORMATS[form](X), y)
@@ -173,8 +164,7 @@ def test_two_classes(name, solver, form):
     np.testing.assert_allclose(result.weights[0], -result.weights[1], rtol=1e-6, atol=1e-9)
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_two_examples(name, solver, form):
     X, y = np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([0, 1])
     objective = make_objective(name, 1, 0.0, FORMATS[form](X), y)
@@ -199,9 +189,7 @@ def test_rows_in_other_layouts(name, order):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@every_solver
-@every_dtype
-@every_format
+@with_rows(every_solver)
 def test_very_small_weight_of_the_loss(name, solver, dtype, form):
     X, y = make_data(dtype=dtype)
     objective = make_objective(name, _k(name, 3), 0.0, FORMATS[form](X), y, C=1e-6)
@@ -210,8 +198,7 @@ def test_very_small_weight_of_the_loss(name, solver, dtype, form):
     assert primal == pytest.approx(at_zero, rel=1e-4)
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_very_large_weight_of_the_loss(name, solver, form):
     X, y = make_data(overlap=2.0)
     objective = make_objective(name, _k(name, 3), 0.0, FORMATS[form](X), y, C=1e6)
@@ -221,9 +208,8 @@ def test_very_large_weight_of_the_loss(name, solver, form):
     _judge(objective, result, np.inf)
 
 
-@every_hinge
+@with_formats(every_hinge)
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
-@every_format
 def test_huge_and_tiny_features(name, scale, form):
     """Scaling X by c and C by 1/c^2 scales the objective by 1/c^2, and the iterates with it."""
     X, y = make_data()
@@ -234,12 +220,11 @@ def test_huge_and_tiny_features(name, scale, form):
     assert found[1] * scale**2 == pytest.approx(expected[1], rel=2e-6)
 
 
-@every_hinge
-@every_dtype
-def test_features_of_very_different_scales(name, dtype):
+@with_rows(every_hinge)
+def test_features_of_very_different_scales(name, form, dtype):
     X, y = make_data(dtype=dtype)
     X *= np.array([1e-6, 1.0, 1e3, 1e6, 1.0, 1e-3], dtype=dtype)
-    objective = make_objective(name, 3, 0.0, X, y, C=1e-3)
+    objective = make_objective(name, 3, 0.0, FORMATS[form](X), y, C=1e-3)
     result = run(objective, tol=1e-3, max_iter=50)
     assert np.all(np.isfinite(result.weights))
     _judge(objective, result, np.inf)
@@ -257,8 +242,7 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 @pytest.mark.parametrize("n", [1, 3])
 def test_interrupt_leaves_a_certified_model(name, solver, form, n):
     X, y = make_data(200, 6, 10)
@@ -294,8 +278,7 @@ def test_interrupt_inside_a_pass_after_a_certificate(name):
     check(objective, result, np.inf)
 
 
-@every_solver
-@every_format
+@with_formats(every_solver)
 def test_time_budget_leaves_a_certified_model(name, solver, form):
     X, y = make_data(200, 6, 10)
     objective = make_objective(name, _k(name, 3), 0.0, FORMATS[form](X), y, C=10.0)

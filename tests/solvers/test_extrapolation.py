@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from solvers.cases import FORMATS, every_format, full_pass, make_data, make_objective, make_sdca
-from solvers.objective import HINGES
+from solvers.cases import (
+    FORMATS,
+    every_hinge,
+    full_pass,
+    make_data,
+    make_objective,
+    make_sdca,
+    with_formats,
+)
 from topksvm._numba import kernel
 from topksvm.losses import LOSSES, feasible_step
 from topksvm.projections import project_capped_simplex, project_topk_simplex
@@ -42,7 +49,7 @@ def violation(name, k, x, r):
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-@pytest.mark.parametrize("name", HINGES)
+@every_hinge
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_step_goes_as_far_as_is_feasible(name, k, seed):
@@ -58,9 +65,8 @@ def test_the_step_goes_as_far_as_is_feasible(name, k, seed):
         assert violation(name, k, new + (step + 1e-4) * change, r) > 0.0
 
 
-@every_format
+@with_formats(every_hinge)
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
-@pytest.mark.parametrize("name", HINGES)
 def test_the_dual_rises_by_what_is_said(name, smoothing, form):
     X, y = make_data(200, 6, 30)
     objective = make_objective(name, 3, smoothing, FORMATS[form](X), y, C=0.2)

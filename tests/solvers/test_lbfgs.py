@@ -22,6 +22,7 @@ from solvers.cases import (
     make_sparse_rows,
     optimum,
     run,
+    with_formats,
     with_softmax,
 )
 from solvers.objective import HINGES, check, check_primal_solver
@@ -154,20 +155,18 @@ def test_softmax_is_logistic_regression(form, C):
     assert primal == pytest.approx(objective.primal(peer.fit(objective.X, y).coef_), rel=1e-6)
 
 
-@losses(HINGES, (1, 3), (0.1, 1.0))
-@every_format
+@with_formats(losses(HINGES, (1, 3), (0.1, 1.0)))
 def test_smoothed_hinge_by_both_solvers(name, k, smoothing, form):
     X, y = make_data(80)
     objective = make_objective(name, k, smoothing, FORMATS[form](X), y, bias=1.0)
     _assert_solvers_agree(objective)
 
 
-@every_format
 @every_bias
 @pytest.mark.parametrize("C", [0.01, 10.0])
-def test_softmax_by_both_solvers(form, bias, C):
+def test_softmax_by_both_solvers(bias, C):
     X, y = make_data(80)
-    _assert_solvers_agree(make_objective("softmax", 1, 0.0, FORMATS[form](X), y, C=C, bias=bias))
+    _assert_solvers_agree(make_objective("softmax", 1, 0.0, X, y, C=C, bias=bias))
 
 
 def _assert_solvers_agree(objective):

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import topksvm
-from solvers.cases import FORMATS, every_format, make_data, make_objective
-from solvers.objective import HINGES, check
+from solvers.cases import FORMATS, every_hinge, make_data, make_objective, with_formats
+from solvers.objective import check
 from topksvm.solvers import SCALES, Status
 from topksvm.solvers._path import sum_of_values
 
@@ -19,8 +19,7 @@ CS = [1e-4, 1e-3, 1e-2, 0.1]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
-@pytest.mark.parametrize("name", HINGES)
-@every_format
+@with_formats(every_hinge)
 def test_every_point_is_certified_and_equals_a_cold_fit(name, smoothing, form):
     X, y = make_data(150, 6, 9)
     X = FORMATS[form](X)
