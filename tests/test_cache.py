@@ -41,7 +41,8 @@ print(json.dumps({"misses": _numba.cache_misses(), "kernels": len(_numba.KERNELS
 def _run(code, cache, path=None):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
     if path is not None:
-        environment["PYTHONPATH"] = str(path)
+        inherited = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), inherited]))
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
@@ -94,13 +95,13 @@ sys.path.insert(0, sys.argv[1])
 import tiny
 from topksvm._kernel_cache import CheckedFiles
 random.seed(0)
-folder = pathlib.Path(tiny.twice._cache.cache_path)
+folder = pathlib.Path(tiny.twice.entry._cache.cache_path)
 
 def use():
     module = importlib.reload(tiny)
-    assert isinstance(module.twice._cache._cache_file, CheckedFiles)
+    assert isinstance(module.twice.entry._cache._cache_file, CheckedFiles)
     assert (module.twice(2), module.twice(2.5)) == (4, 5.0)
-    return sum(module.twice.stats.cache_misses.values())
+    return sum(module.twice.entry.stats.cache_misses.values())
 
 def flipped(content):
     at = random.randrange(len(content))
@@ -112,7 +113,7 @@ def foreign(content):
     sys.modules["old"] = old
     payload = pickle.dumps(old.Moved())
     del sys.modules["old"]
-    return tiny.twice._cache._cache_file._digest(payload) + payload
+    return tiny.twice.entry._cache._cache_file._digest(payload) + payload
 
 damages = {
     "empty": lambda content: b"",
@@ -188,3 +189,57 @@ def test_a_cache_of_which_all_files_are_damaged(tmp_path):
             path.write_bytes(content[: len(content) // 2] if size is None else os.urandom(99))
         assert _run(PROJECT, tmp_path) == "[1. 0.] True\n"
     assert _run(PROJECT, tmp_path) == "[1. 0.] False\n"
+
+
+TWICE_VALUE = """
+from topksvm._numba import dispatched, kernel
+
+@dispatched
+def value(subject, x):
+    return subject.value(subject, x)
+
+@kernel
+def twice_value(subject, x):
+    return 2 * value(subject, x)
+"""
+
+MINE = """
+from typing import NamedTuple
+
+class Mine(NamedTuple):
+    k: int
+
+    @staticmethod
+    def value(subject, x):
+        return x + subject.k
+"""
+
+USE_MINE = """
+from twice_value import twice_value
+from mine import Mine
+print(twice_value(Mine(1), 3), sum(twice_value.entry.stats.cache_misses.values()))
+"""
+
+USE_OTHER = USE_MINE.replace("from mine import", "from other import")
+
+
+def test_code_for_classes_from_outside_spoils_nothing_and_follows_their_sources(tmp_path):
+    """Programs that know the class, others that do not, and the class with another method."""
+    (tmp_path / "twice_value.py").write_text(TWICE_VALUE)
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "other.py").write_text(MINE.replace("x + subject.k", "x - subject.k"))
+
+    def run(code):
+        return _run(code, tmp_path / "cache", tmp_path).split()
+
+    assert run(USE_MINE) == ["8", "1"]
+    assert run(USE_OTHER) == ["4", "1"]
+    (tmp_path / "mine.py").rename(tmp_path / "gone.py")
+    assert run(USE_OTHER) == ["4", "0"]
+    (tmp_path / "gone.py").rename(tmp_path / "mine.py")
+    assert run(USE_MINE) == ["8", "0"]
+    (tmp_path / "mine.py").write_text(MINE.replace("x + subject.k", "x * subject.k"))
+    assert run(USE_MINE) == ["6", "1"]
+    # In a script the class is another one each time: right, if never kept.
+    script = USE_MINE.replace("from mine import Mine", MINE)
+    assert run(script) == run(script) == ["8", "1"]

@@ -5,13 +5,18 @@ short by a full disk raises an error, or crashes the process. Here each file beg
 of the rest, of Numba's version and of the sources, and holds the key of its entry, as two processes
 that compile at the same time may take the same file. Whatever is wrong with a file, the kernel is
 compiled again and the file replaced.
+
+What was compiled for a class from outside the package, a loss of the user's, is in files of its
+own: a program that cannot import the class could not read the index of the others, and the code
+must not outlive the module that it came from.
 """
 
 from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,12 +32,34 @@ class CheckedFiles(caching.IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         """Save an entry."""
-        super().save(key, (key, data))  # type: ignore[no-untyped-call]
+        files = self._files_for(key)
+        if files is not None:
+            super(CheckedFiles, files).save(key, (key, data))  # type: ignore[no-untyped-call]
 
     def load(self, key: Any) -> Any:
         """Return an entry, or None if there is none that can be used."""
-        found = super().load(key)  # type: ignore[no-untyped-call]
+        files = self._files_for(key)
+        if files is None:
+            return None
+        found = super(CheckedFiles, files).load(key)  # type: ignore[no-untyped-call]
         return found[1] if found is not None and found[0] == key else None
+
+    def _files_for(self, key: Any) -> CheckedFiles | None:
+        """Return the files for an entry, those of the modules of its classes; None for no files."""
+        modules = sorted(set(_foreign_modules(key[0])))
+        if not modules:
+            return self
+        if "__main__" in modules:  # Another class in each process.
+            return None
+        names, sources = hashlib.sha256(), hashlib.sha256(self._source_stamp.encode())
+        for module in modules:
+            names.update(f"{module} ".encode())
+            try:
+                sources.update(Path(str(sys.modules[module].__file__)).read_bytes())
+            except (KeyError, AttributeError, OSError):  # As in a notebook.
+                return None
+        base = f"{Path(self._index_name).stem}.{names.hexdigest()[:8]}"
+        return CheckedFiles(self._cache_path, base, sources.hexdigest())
 
     def _load_index(self) -> dict[Any, Any]:
         return self._read(self._index_path) or {}
@@ -64,6 +91,15 @@ class CheckedFiles(caching.IndexDataCacheFile):
             return pickle.loads(stored[DIGEST:])
         except Exception:  # A class that has moved, for one: there is no list of what can fail.
             return None
+
+
+def _foreign_modules(kinds: Any) -> Iterator[str]:
+    """Yield the modules outside of the package that named tuples among the types are from."""
+    for kind in kinds:
+        module = getattr(getattr(kind, "instance_class", None), "__module__", "topksvm")
+        if module.partition(".")[0] != "topksvm":
+            yield module
+        yield from _foreign_modules(getattr(kind, "types", ()))
 
 
 def check_cache(dispatcher: Any, stamp: str) -> None:

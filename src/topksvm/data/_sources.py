@@ -99,10 +99,11 @@ class RowSource(Protocol):
 
 
 class ConvertedSource:
-    """The rows of a source in another precision than its own."""
+    """The rows of a source in another precision, or of a class from outside the package."""
 
     def __init__(self, source: RowSource, dtype: Any) -> None:
-        self.source, self.shape, self.dtype = source, source.shape, np.dtype(dtype)
+        n, d = source.shape
+        self.source, self.shape, self.dtype = source, (int(n), int(d)), np.dtype(dtype)
 
     def pieces(self, size: int) -> list[tuple[int, int]]:
         """See the protocol."""
@@ -185,7 +186,7 @@ def open_source(X: Any, dtype: Any = None) -> RowSource:
 def _source_of(X: Any) -> RowSource:
     if isinstance(X, RowSource):
         _check_source(X)
-        return X
+        return ConvertedSource(X, X.dtype)
     if isinstance(X, list | tuple):
         names = [
             str(part) if isinstance(part, str | Path) else file_of(part) or f"shard {i}"
@@ -205,6 +206,21 @@ def _check_source(source: RowSource) -> None:
         raise ValueError(
             f"X, a {type(source).__name__}, has shape {shape} and dtype {dtype}; a source must "
             "have rows and features, (n, d), and dtype float32 or float64."
+        )
+    check_pieces(source.pieces(MIN_PIECE), shape[0])
+
+
+def check_pieces(pieces: Sequence[tuple[int, int]], n: int) -> None:
+    """Complain unless the pieces follow one another from the first row to the last."""
+    end = 0
+    for start, stop in pieces:
+        if start != end or stop <= start:
+            break
+        end = stop
+    if end != n:
+        raise ValueError(
+            f"The pieces of X follow one another from row 0 to row {end} only; they must cover all "
+            f"{n} rows, in order, each once."
         )
 
 

@@ -45,7 +45,7 @@ class WindowReader:
         wanted = rows * source.shape[1] * source.dtype.itemsize // PIECES
         size = min(max(wanted, _sources.MIN_PIECE), _sources.MAX_PIECE)
         self.pieces = source.pieces(size)
-        check_pieces(source, self.pieces)
+        _sources.check_pieces(self.pieces, source.shape[0])
         largest = max(stop - start for start, stop in self.pieces)
         self.rows = min(max(rows, largest), source.shape[0])
         self.buffers = [np.empty((self.rows, source.shape[1]), source.dtype) for _ in range(2)]
@@ -81,17 +81,3 @@ class WindowReader:
             index.append(np.arange(start, stop))
             used += stop - start
         return Window(buffer[:used], np.concatenate(index))
-
-
-def check_pieces(source: RowSource, pieces: list[Piece]) -> None:
-    """Complain unless the pieces follow one another from the first row to the last."""
-    end = 0
-    for start, stop in pieces:
-        if start != end or stop <= start:
-            break
-        end = stop
-    if end != source.shape[0]:
-        raise ValueError(
-            f"The pieces of X, a {type(source).__name__}, follow one another from row 0 to row "
-            f"{end} only; they must cover all {source.shape[0]} rows, in order, each once."
-        )

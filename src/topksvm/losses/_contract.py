@@ -164,9 +164,9 @@ def declare(**traits: Any) -> Callable[[type[T]], type[T]]:
     ...
     TypeError: The loss Half lacks value, dual_value, make_feasible, dual_step, gradient; see ...
     """
+    promised = Traits(**traits)
 
     def decorate(loss: type[T]) -> type[T]:
-        promised = Traits(**traits)
         _check_complete(loss, promised)
         loss.traits = promised  # type: ignore[attr-defined]
         return loss

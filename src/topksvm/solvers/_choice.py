@@ -56,7 +56,11 @@ def choose_solver(solver: str, loss: Any) -> str:
         raise ValueError(f"solver = {solver!r} is not known; it must be one of {names}.")
     if solver == "auto":
         # Smooth losses have dense duals: all classes are always in play.
-        return "lbfgs" if is_smooth(loss) else "sdca"
+        if is_smooth(loss):
+            return "lbfgs"
+        advice = "use smoothing > 0" if loss.traits.uses_smoothing else ""
+        check_dual_step("A loss with kinks", loss, advice)
+        return "sdca"
     needs = SOLVERS[solver]
     if needs.smooth and not is_smooth(loss):
         raise ValueError(
