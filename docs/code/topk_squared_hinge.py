@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topksvm.losses._domain import into_domain
-from topksvm.losses._hinge import gather_largest, shifted_sum
-from topksvm.projections._topk import topk_thresholds
+from topksvm.losses import declare, gather_largest, into_domain, shifted_sum
+from topksvm.projections import topk_thresholds
 
 
+@declare(sparse_duals=True)
 class TopKSquaredHinge(NamedTuple):
     """``phi(h) = 1/2 max(0, mean of the k largest h_j)^2`` over the wrong classes.
 
@@ -32,10 +32,10 @@ class TopKSquaredHinge(NamedTuple):
     k: int
 
     @staticmethod
-    def value(loss, row, base, lanes, c, ranked):
+    def value(loss, row, base, work):
         """Return ``phi(h)``."""
-        gather_largest(row, loss.k, lanes, c, ranked)
-        mean = shifted_sum(c, loss.k, 1.0 - base) / loss.k
+        gather_largest(row, loss.k, work)
+        mean = shifted_sum(work.entries, loss.k, 1.0 - base) / loss.k
         return 0.5 * max(0.0, mean) ** 2
 
     @staticmethod
@@ -52,8 +52,9 @@ class TopKSquaredHinge(NamedTuple):
         return into_domain(values, n, np.inf, np.inf, loss.k)
 
     @staticmethod
-    def dual_step(loss, row, base, norm, C, positions, values, lanes, c, ranked):
+    def dual_step(loss, row, base, norm, C, work):
         """Project ``h / norm``; multiplied by ``norm``, so that `row` stays as it is."""
+        positions, values = work.positions, work.values
         if norm == 0.0:
             # A row of zeros: all scores are 0. Any k equal shares of the sum C are best.
             for j in range(loss.k):
@@ -61,7 +62,7 @@ class TopKSquaredHinge(NamedTuple):
                 values[j] = C / loss.k
             return loss.k
         rho = 1.0 + 1.0 / (norm * C)
-        shift, t, u = topk_thresholds(row, 1.0 - base, loss.k, np.inf, rho, lanes, c, ranked)
+        shift, t, u = topk_thresholds(row, 1.0 - base, loss.k, np.inf, rho, work)
         kept = 0
         for j in range(row.size):
             x = min((row[j] - shift) - t, u) / norm

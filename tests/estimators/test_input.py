@@ -17,13 +17,13 @@ SETTINGS = {"C": 0.1, "random_state": 0}
 def solved(monkeypatch):
     """The X that reaches the solver."""
     seen = []
-    solve = linear.solve_checked
+    train_on = linear.train_on
 
-    def spy(X, *args, **kwargs):
-        seen.append(X)
-        return solve(X, *args, **kwargs)
+    def spy(data, *args, **kwargs):
+        seen.append(data.rows)
+        return train_on(data, *args, **kwargs)
 
-    monkeypatch.setattr(linear, "solve_checked", spy)
+    monkeypatch.setattr(linear, "train_on", spy)
     return seen
 
 

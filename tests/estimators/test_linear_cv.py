@@ -18,7 +18,7 @@ from topksvm import TopKLinearSVC, TopKLinearSVCCV, plotting
 from topksvm.estimators import _search
 from topksvm.estimators._search import beyond_the_edge
 from topksvm.metrics import topk_scorer
-from topksvm.solvers._together import trace_together
+from topksvm.solvers import solve_paths
 
 GRID = [1e-3, 1e-2, 1e-1]
 COLUMNS = [f"{kind}_test_top{k}" for kind in ("mean", "std", "split0", "rank") for k in (1, 3)]
@@ -127,7 +127,7 @@ MIXED = {
 
 
 @pytest.mark.parametrize("form", ["dense", "mapped", "csr"])
-def test_whoever_walks_along_changes_nothing(form, tmp_path):
+def test_paths_beside_one_another_change_nothing(form, tmp_path):
     X, y = ambiguous(**IN_BLOCKS)
     rows = {"dense": X, "mapped": mapped(X, tmp_path), "csr": sp.csr_array(X)}[form]
     one, *others = (search(rows, y, **MIXED, n_jobs=n) for n in (1, 2, 16))
@@ -147,18 +147,16 @@ def test_whoever_walks_along_changes_nothing(form, tmp_path):
     ("n_jobs", "sizes"),
     [(1, [6, 6, 6]), (2, [2] * 9), (3, [2, 2, 1, 1] * 3), (16, [1] * 18)],
 )
-def test_paths_of_a_fold_walk_in_as_many_groups_as_keep_the_threads_busy(
-    n_jobs, sizes, monkeypatch
-):
+def test_paths_of_a_fold_are_in_as_many_groups_as_keep_the_threads_busy(n_jobs, sizes, monkeypatch):
     groups, points = [], []
 
-    def recorded(problem, walks, options):
-        groups.append(len(walks))
-        for point in trace_together(problem, walks, options):
+    def recorded(problem, tasks, setup):
+        groups.append(len(tasks))
+        for point in solve_paths(problem, tasks, setup):
             points.append(point)
             yield point
 
-    monkeypatch.setattr(_search, "trace_together", recorded)
+    monkeypatch.setattr(_search, "solve_paths", recorded)
     X, y = ambiguous(**IN_BLOCKS)
     search(X, y, **(MIXED | {"max_extensions": 0}), n_jobs=n_jobs, refit=False)
     assert sorted(groups) == sorted(sizes)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import topksvm.estimators._linear as linear
 from estimators.data import M, objective, problem
 from topksvm import TopKLinearSVC
 from topksvm._threads import n_threads
@@ -158,12 +157,11 @@ def test_dtype_acts(dtype):
 
 def test_n_jobs_acts(monkeypatch):
     seen = []
-    monkeypatch.setattr(linear, "print_progress", lambda *_: seen.append(n_threads()))
     monkeypatch.setenv("TOPKSVM_NUM_THREADS", "3")
     X, y = problem()
     for n_jobs, expected in ((None, 3), (1, 1), (-1, 3), (-2, 2), (-9, 1)):
         seen.clear()
-        model = fit(X, y, n_jobs=n_jobs, tol=1e-3, verbose=1)
+        model = fit(X, y, n_jobs=n_jobs, tol=1e-3, callback=lambda _: seen.append(n_threads()))
         assert set(seen) == {expected}
         assert model.certificate_.relative_gap <= 1e-3
 
@@ -211,6 +209,9 @@ BAD = [
     ({"n_jobs": 0}, "n_jobs"),
     ({"random_state": "x"}, "random_state"),
     ({"verbose": -1}, "verbose"),
+    ({"memory_limit": 0}, "memory_limit"),
+    ({"checkpoint": 1}, "checkpoint"),
+    ({"callback": "print"}, "callback"),
     ({"k": M}, f"k = {M} but there are {M} classes"),
     ({"k": 99}, f"k = 99 but there are {M} classes"),
     ({"solver": "lbfgs"}, "'lbfgs' needs a smooth loss"),

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from topksvm import TopKLinearSVC
+from topksvm.data import _sources, is_streamed
 from topksvm.datasets import make_ambiguous_classes
 from topksvm.estimators import _base
 from topksvm.metrics import Tally, topk_scorer
@@ -237,6 +238,6 @@ def test_systems_that_do_not_say_how_much_memory_they_have(answer, monkeypatch, 
     else:
         monkeypatch.setattr(os, "sysconf", sysconf)
     rows = mapped(np.zeros((N, D)), tmp_path)
-    assert not _base.is_streamed(rows)
-    monkeypatch.setattr(_base, "UNKNOWN_LIMIT", rows.nbytes - 1)
-    assert _base.is_streamed(rows)
+    assert not is_streamed(rows)
+    monkeypatch.setattr(_sources, "UNKNOWN_LIMIT", rows.nbytes - 1)
+    assert is_streamed(rows)

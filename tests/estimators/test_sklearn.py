@@ -26,7 +26,7 @@ INSTANCES = [
     TopKLinearSVC(),
     TopKLinearSVC(loss="softmax"),
     TopKLinearSVC(smoothing=0.5, solver="lbfgs"),
-    TopKLinearSVC(loss="topk_hinge_beta", solver="sdca"),
+    TopKLinearSVC(smoothing=0.5, solver="sdca"),
 ]
 
 WEIGHTS = (

@@ -77,13 +77,13 @@ def test_changed_data_is_right(change, monkeypatch):
     X, y = problem()
     model = TopKLinearSVC(warm_start=True, **HINGE).fit(X, y)
     starts = []
-    solve = linear.solve_checked
+    train_on = linear.train_on
 
     def spy(*args, warm, **kwargs):
         starts.append(warm is not None)
-        return solve(*args, warm=warm, **kwargs)
+        return train_on(*args, warm=warm, **kwargs)
 
-    monkeypatch.setattr(linear, "solve_checked", spy)
+    monkeypatch.setattr(linear, "train_on", spy)
     X, y, warm = changes()[change]
     model.fit(X, y)
     assert starts == [warm]
@@ -100,19 +100,17 @@ def test_changed_loss_starts_cold():
     np.testing.assert_array_equal(model.coef_, cold.coef_)
 
 
-def test_the_start_is_left_as_it_was(monkeypatch):
+def test_the_start_is_left_as_it_was():
     X, y = problem()
     model = TopKLinearSVC(warm_start=True, **HINGE).fit(X, y)
     before = pickle.dumps(model._last_fit)
 
-    def fail(*_, **__):
+    def fail(_):
         raise MemoryError
 
-    model.set_params(C=0.01)
-    with monkeypatch.context() as patch:
-        patch.setattr(linear, "solve_checked", fail)
-        with pytest.raises(MemoryError):
-            model.fit(X, y)
+    with pytest.raises(MemoryError):
+        model.set_params(C=0.01, callback=fail).fit(X, y)
+    model.set_params(callback=None)
     assert pickle.dumps(model._last_fit) == before
     earlier = model._last_fit
     model.fit(X, y)
@@ -136,28 +134,28 @@ def test_duals_are_kept_only_for_a_warm_start():
 
 
 @pytest.mark.parametrize("settings", [HINGE, SMOOTH])
-def test_interruption_leaves_a_certified_model(settings, monkeypatch):
+def test_interruption_leaves_a_certified_model(settings):
     X, y = problem()
     seen = []
 
-    def interrupt(passes, *_):
-        seen.append(passes)
-        if passes >= 3:
+    def interrupt(progress):
+        seen.append(progress.passes)
+        if progress.passes >= 3:
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(linear, "print_progress", interrupt)
-        model = TopKLinearSVC(verbose=1, **settings)
-        with pytest.warns(ConvergenceWarning, match=r"interrupted.*warm_start=True"):
-            model.fit(X, y)
+    model = TopKLinearSVC(callback=interrupt, **settings)
+    with pytest.warns(ConvergenceWarning, match=r"interrupted.*warm_start=True"):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
     assert seen[-1] <= model.n_iter_ <= seen[-1] + 1
     assert TOL < model.certificate_.relative_gap < 1.0
     if settings is HINGE:
         assert objective(model, X, y) == pytest.approx(model.certificate_.primal, rel=1e-9)
     assert model.predict(X).shape == y.shape
     # What the warning advises works.
-    model.set_params(warm_start=True, verbose=0).fit(X, y)
+    model.set_params(warm_start=True, callback=None).fit(X, y)
     assert model.certificate_.relative_gap <= TOL
+    assert model.status_ == "solved"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")

@@ -10,11 +10,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from topksvm.baselines._base import Baseline
+from topksvm.baselines._liblinear import LiblinearOptions, train_liblinear
 
 Array = NDArray[Any]
 
@@ -137,11 +137,10 @@ class OneVsRestSVC(Baseline):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         wide = X.astype(np.float64, copy=False)  # Once, as LIBLINEAR would do for each fit.
         m, size = self.classes_.size, GROUP if X.size >= LARGE else 1
-        # Processes: the random numbers of LIBLINEAR are global, so threads would mix them up.
+        work = LiblinearOptions(self.loss, float(self.C), self.tol, self.max_iter, seed)
+        # Processes: LIBLINEAR trains one model at a time in each.
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_group)(
-                self._binary(seed), wide, labels, range(first, min(first + size, m)), weights
-            )
+            delayed(_fit_group)(work, wide, labels, range(first, min(first + size, m)), weights)
             for first in range(0, m, size)
         )
         self._store(np.concatenate([normals for normals, _ in fits]), X.dtype)
@@ -163,18 +162,6 @@ class OneVsRestSVC(Baseline):
             )
         return factors
 
-    def _binary(self, seed: int) -> LinearSVC:
-        return LinearSVC(
-            loss=self.loss,
-            C=self.C,
-            # The Newton method of LIBLINEAR for tall data, where the loss has a gradient.
-            dual=True if self.loss == "hinge" else "auto",
-            fit_intercept=False,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=seed,
-        )
-
     def _warn(self, counts: Array) -> None:
         bad = np.flatnonzero(counts >= self.max_iter)
         if bad.size:
@@ -189,7 +176,7 @@ class OneVsRestSVC(Baseline):
 
 
 def _fit_group(
-    model: LinearSVC, X: Any, labels: NDArray[np.intp], group: range, weights: Array
+    options: LiblinearOptions, X: Any, labels: NDArray[np.intp], group: range, weights: Array
 ) -> tuple[Array, Array]:
     """Return the normal vectors of some classes, and the numbers of iterations.
 
@@ -200,18 +187,9 @@ def _fit_group(
     own = np.where((labels >= group.start) & (labels < group.stop), labels, group.stop)
     n_others = int(np.any(own == group.stop))
     if len(group) + n_others > 2:
-        normals, count = _fit(model, X, own, weights)
+        normals, count = train_liblinear(options, X, own, weights)
         # Only the most iterations are known: enough if no class was stopped.
-        if count < model.max_iter:
+        if count < options.max_iter:
             return normals[: len(group)], np.full(len(group), count)
-    fits = [_fit(model, X, labels == c, weights) for c in group]
+    fits = [train_liblinear(options, X, labels == c, weights) for c in group]
     return np.concatenate([normal for normal, _ in fits]), np.array([count for _, count in fits])
-
-
-def _fit(model: LinearSVC, X: Any, labels: Array, weights: Array) -> tuple[Array, int]:
-    """Return the normal vectors, of two classes that of the latter, and the most iterations."""
-    with warnings.catch_warnings():
-        # One warning for all classes is given at the end.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, labels, sample_weight=weights)
-    return model.coef_, int(np.max(model.n_iter_))

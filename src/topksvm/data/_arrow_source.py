@@ -7,6 +7,8 @@ values of one row would become those of the next.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -14,30 +16,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topksvm.data._arrow_files import WatchedFile
+
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that are read in one go, and the name of their file."""
+    """Rows that are read in one go, and their file."""
 
     fragment: Any
     rows: int
-    file: str
+    source: WatchedFile
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return self.source.name
 
 
 class ArrowSource:
     """The rows of a Parquet or Arrow data set: one column of lists, or a column per feature."""
 
     def __init__(self, dataset: Any) -> None:
-        fragments = list(dataset.get_fragments())
-        if not fragments:
+        sources = [_watched(part) for part in dataset.get_fragments()]
+        if not sources:
             raise ValueError("X is an Arrow data set without files; it must have at least one.")
-        schemas = [_schema(part) for part in fragments]
-        files = [_name(part) for part in fragments]
+        schemas = [_schema(source) for source in sources]
+        files = [source.name for source in sources]
         self.columns = _common_columns(dataset.schema.names, schemas, files)
         self.has_lists = _has_lists(self.columns, schemas, files)
-        self.groups = [group for part in fragments for group in _row_groups(part)]
+        self.groups = [group for source in sources for group in _row_groups(source)]
         if not self.groups:
             raise ValueError("X is an Arrow data set that has no rows; it must have at least one.")
         sizes = [group.rows for group in self.groups]
@@ -101,13 +110,14 @@ class ArrowSource:
         return int(length)
 
     def _table(self, group: Group, rows: int | None = None) -> Any:
-        pa = _arrow()
-        try:
+        group.source.check()
+        with _reading(group.file):
             if rows is None:
-                return group.fragment.to_table(columns=self.columns)
-            return group.fragment.head(rows, columns=self.columns)
-        except (OSError, pa.ArrowException) as error:
-            raise ValueError(f"cannot read {group.file}: {error}") from error
+                table = group.fragment.to_table(columns=self.columns)
+            else:
+                table = group.fragment.head(rows, columns=self.columns)
+        group.source.check()
+        return table
 
 
 @dataclass(frozen=True)
@@ -140,12 +150,24 @@ def _refuse_nulls(values: Any, place: Place, per_row: int = 1) -> None:
         place.complain(missing[0] // per_row, "has a value that is missing (null)")
 
 
-def _schema(fragment: Any) -> Any:
+@contextmanager
+def _reading(file: str) -> Iterator[None]:
+    """Name the file in an error about it."""
     pa = _arrow()
     try:
-        return fragment.physical_schema
+        yield
     except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"cannot read {_name(fragment)}: {error}") from error
+        raise ValueError(f"cannot read {file}: {error}") from error
+
+
+def _watched(fragment: Any) -> WatchedFile:
+    with _reading(str(getattr(fragment, "path", "the Arrow data set"))):
+        return WatchedFile(fragment)
+
+
+def _schema(source: WatchedFile) -> Any:
+    with _reading(source.name):
+        return source.fragment.physical_schema
 
 
 def _common_columns(wanted: list[str], schemas: list[Any], files: list[str]) -> list[str]:
@@ -206,13 +228,15 @@ def _numpy_type(kind: Any) -> Any:
     return None
 
 
-def _row_groups(fragment: Any) -> list[Group]:
-    split = getattr(fragment, "split_by_row_group", None)
-    parts = [fragment] if split is None else list(split())
-    groups = [Group(part, rows, _name(fragment)) for part in parts if (rows := _count_rows(part))]
+def _row_groups(source: WatchedFile) -> list[Group]:
+    with _reading(source.name):
+        split = getattr(source.fragment, "split_by_row_group", None)
+        parts = [source.fragment] if split is None else list(split())
+        groups = [Group(part, rows, source) for part in parts if (rows := _count_rows(part))]
+    source.check()
     # A chunk of a table in memory may be empty, a file must not.
-    if not groups and hasattr(fragment, "path"):
-        raise ValueError(f"{_name(fragment)} has no rows; leave it out.")
+    if not groups and source.place is not None:
+        raise ValueError(f"{source.name} has no rows; leave it out.")
     return groups
 
 
@@ -220,10 +244,6 @@ def _count_rows(fragment: Any) -> int:
     groups = getattr(fragment, "row_groups", None)
     # A row group of a file counts the rows of the whole file.
     return int(fragment.count_rows() if groups is None else sum(g.num_rows for g in groups))
-
-
-def _name(fragment: Any) -> str:
-    return str(getattr(fragment, "path", None) or "the Arrow data set")
 
 
 def _some(names: list[str], most: int = 3) -> str:

@@ -213,7 +213,7 @@ def _opened(shard: Any) -> Any:
         return shard
     try:
         return np.load(shard, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise ValueError(f"cannot read the shard {shard}: {error}") from error
 
 

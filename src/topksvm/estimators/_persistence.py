@@ -2,15 +2,16 @@
 
 Nothing in such a file is code, so loading one from a stranger is safe, unlike a pickle. A SHA-256
 of all that the file holds is in it as well, so a damaged file is found out. The checksum is no
-signature: who changes a file on purpose can write a new one. So what is loaded is checked, too.
+signature: who changes a file on purpose can write a new one. So what is loaded is checked, too,
+see `_claims.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,16 +20,20 @@ from numpy.typing import NDArray
 
 from topksvm import __version__
 from topksvm._files import replacing
+from topksvm.estimators._claims import (
+    check_norm,
+    check_status,
+    get_certificate,
+    get_history,
+    whole_number,
+    write_certificate,
+)
 from topksvm.losses import LOSSES, traits_of
-from topksvm.solvers import Certificate, Status
 
 Array = NDArray[Any]
 E = TypeVar("E")
 
 FORMAT = "topksvm-linear-3"
-
-SLACK = 1e-9
-"""How far a dual may lie above the primal, relatively: the rounding that a solver accepts."""
 
 
 def save_model(model: Any, path: Any) -> None:
@@ -36,7 +41,7 @@ def save_model(model: Any, path: Any) -> None:
     save_file = _import_safetensors().numpy.save_file
     header = {
         "parameters": {k: _plain(k, v) for k, v in model.get_params(deep=False).items()},
-        "certificate": {k: float(v) for k, v in asdict(model.certificate_).items()},
+        "certificate": write_certificate(model.certificate_),
         "status": model.status_,
         "history": model.history_,
         "n_iter": int(model.n_iter_),
@@ -82,11 +87,11 @@ def load_model(kind: type[E], path: Any) -> E:
     try:
         if metadata["sha256"] != checksum(metadata["header"], tensors):
             raise ValueError("its checksum does not fit its content")
-        return _build(kind, json.loads(metadata["header"]), tensors)
+        with _part("header"):
+            header = json.loads(metadata["header"])
+        return _build(kind, header, tensors)
     except Exception as error:
-        raise ValueError(
-            f"{where} is damaged ({type(error).__name__}: {error}); use another copy of it."
-        ) from error
+        raise ValueError(f"{where} is damaged ({error}); use another copy of it.") from error
 
 
 def checksum(header: str, tensors: dict[str, Array]) -> str:
@@ -118,80 +123,63 @@ def _import_safetensors() -> Any:
     return safetensors
 
 
-def _build(kind: type[E], header: dict[str, Any], tensors: dict[str, Array]) -> E:
-    """Return the model; what is wrong with it raises whatever error it comes to."""
-    model: Any = kind(**{k: _unplain(v) for k, v in header["parameters"].items()})
-    model._validate_params()
+@contextmanager
+def _part(name: str) -> Iterator[None]:
+    """Turn whatever error a part of a file comes to into one that names the part."""
+    try:
+        yield
+    except Exception as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{name}: {what or type(error).__name__}") from error
+
+
+def _build(kind: type[E], header: Any, tensors: dict[str, Array]) -> E:
+    """Return the model; complain if there is none that it could be."""
+    with _part("header"):
+        names = ("parameters", "certificate", "status", "history", "n_iter", "feature_names")
+        parts = [header[name] for name in names]
+    parameters, certificate, status, history, n_iter, features = parts
+    with _part("parameters"):
+        model: Any = kind(**{k: _unplain(v) for k, v in parameters.items()})
+        model._validate_params()
+    with _part("tensors"):
+        _set_arrays(model, header, tensors)
+    with _part("feature_names"):
+        _set_names(model, _strings(features))
+    with _part("parameters"):
+        _check_k(model.loss, model.k, model.classes_.size)
+    with _part("certificate"):
+        model.certificate_ = get_certificate(certificate)
+        check_norm(model)
+    with _part("history"):
+        model.history_ = get_history(history, model.certificate_)
+    with _part("status"):
+        model.status_ = check_status(status, model.certificate_, model.tol)
+    with _part("n_iter"):
+        model.n_iter_ = whole_number(n_iter)
+    return cast(E, model)
+
+
+def _set_arrays(model: Any, header: dict[str, Any], tensors: dict[str, Array]) -> None:
     model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
     model.classes_ = _get_classes(header, tensors)
     _check_arrays(model.coef_, model.intercept_, model.classes_)
+    if not model.fit_intercept and model.intercept_.any():
+        raise ValueError("an intercept that is not zero, although fit_intercept is False")
     model.n_features_in_ = model.coef_.shape[1]
-    names = _strings(header["feature_names"], "feature names")
-    if names:
-        if len(names) != model.n_features_in_:
-            raise ValueError(f"{len(names)} names for {model.n_features_in_} features")
-        model.feature_names_in_ = np.array(names, dtype=object)
-    _check_k(model.loss, model.k, model.classes_.size)
-    model.certificate_ = _get_certificate(header["certificate"])
-    model.history_ = _get_history(header["history"])
-    model.n_iter_ = _count("n_iter", header["n_iter"])
-    model.status_ = _get_status(header["status"])
-    return cast(E, model)
+
+
+def _set_names(model: Any, names: list[str]) -> None:
+    if not names:
+        return
+    if len(names) != model.n_features_in_:
+        raise ValueError(f"{len(names)} names for {model.n_features_in_} features")
+    model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _check_k(loss: str, k: int, m: int) -> None:
     if traits_of(LOSSES[loss]).uses_k and not 1 <= k < m:
         raise ValueError(f"k = {k} for {m} classes; it must be between 1 and {m - 1}")
-
-
-def _get_certificate(values: dict[str, Any]) -> Certificate:
-    numbers = {name: _finite(name, value) for name, value in values.items()}
-    certificate = Certificate(**numbers)
-    _check_bounds(certificate.primal, certificate.dual, numbers.get("rounding", 0.0))
-    return certificate
-
-
-def _check_bounds(primal: float, dual: float, rounding: float = 0.0) -> None:
-    if primal < 0.0 or rounding < 0.0:
-        raise ValueError(f"a primal of {primal!r} or a rounding of {rounding!r}, below 0")
-    if dual - primal > SLACK * max(abs(primal), abs(dual)) + rounding:
-        raise ValueError(f"a dual of {dual!r} above the primal of {primal!r}")
-
-
-def _get_history(lines: Any) -> list[dict[str, Any]]:
-    """Return the history if its lines have numbers that can be those of certificates."""
-    if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
-        raise ValueError("a history that is no list of lines")
-    for line in lines:
-        for name, value in line.items():
-            if not isinstance(value, bool):
-                _finite(name, value)
-        _count("epoch", line["epoch"])
-        seconds, primal, dual, _ = (
-            _finite(n, line[n]) for n in ("seconds", "primal", "dual", "gap")
-        )
-        _check_bounds(primal, dual, _finite("rounding", line.get("rounding", 0.0)))
-        if seconds < 0.0:
-            raise ValueError(f"a time of {seconds!r} seconds in the history")
-    return lines
-
-
-def _get_status(name: Any) -> str:
-    if name not in [status.name.lower() for status in Status]:
-        raise ValueError(f"a status of {name!r}")
-    return name
-
-
-def _finite(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}, not a finite number")
-    return float(value)
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is {value!r}, not a whole number that is at least 0")
-    return value
 
 
 def _check_arrays(coef: Array, intercept: Array, classes: Array) -> None:
@@ -226,13 +214,13 @@ def _put_classes(classes: Array, header: dict[str, Any], tensors: dict[str, Arra
 def _get_classes(header: dict[str, Any], tensors: dict[str, Array]) -> Array:
     if "classes" in tensors:
         return tensors["classes"]
-    labels = _strings(header["classes"], "labels")
+    labels = _strings(header["classes"])
     return np.array(labels, dtype=object if header["classes_kind"] == "O" else np.str_)
 
 
-def _strings(values: Any, what: str) -> list[str]:
+def _strings(values: Any) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"the {what} are not a list of strings")
+        raise ValueError("not a list of strings")
     return values
 
 

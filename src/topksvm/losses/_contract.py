@@ -46,7 +46,8 @@ class Traits(NamedTuple):
         Whether most dual variables of an example are zero at the optimum. A loss of which that is
         true must be 0 where no score of a wrong class exceeds that of the true one less `margin`.
     has_feasible_step : bool
-        Whether it has a `feasible_step`.
+        Whether it has a `feasible_step`. The dual value of such a loss must be that of a smoothed
+        hinge, ``<1, x> - smoothing / (2 C) <x, x>``.
     margin : float
         The constant in ``h = row - base + margin``.
 
@@ -132,8 +133,8 @@ class Loss(Protocol):
     def feasible_step(loss: Any, values: Any, change: Any, n: int, r: float, limit: float) -> Any:
         """Return the largest step up to `limit` for which ``values + step * change`` is feasible.
 
-        `values` and `change` are those of the ``n`` entries that are not zero, `r` is the radius.
-        Training on several machines takes longer steps with it.
+        `values` and `change` are those of the ``n`` entries that are not zero, `r` is the weight
+        `C` of the example. With it, training goes on in the direction of its last pass.
         """
 
 
@@ -177,7 +178,7 @@ def _check_complete(loss: Any, traits: Traits) -> None:
     """Complain about a class that lacks parameters or methods."""
     needed = {
         "k": traits.uses_k,
-        "smoothing": traits.uses_smoothing,
+        "smoothing": traits.uses_smoothing or traits.has_feasible_step,
         "value": True,
         "dual_value": True,
         "make_feasible": True,

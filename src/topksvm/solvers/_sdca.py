@@ -81,7 +81,7 @@ class SDCA:
         n_candidates = count_candidates(loss, problem.m, active=options.active)
         self.use_active = n_candidates > 0
         self.engine = Engine(loss, problem, n_candidates, options.block_size)
-        self.extrapolator = Extrapolator(loss, problem)
+        self.extrapolator = Extrapolator(loss, problem) if loss.traits.has_feasible_step else None
         self.is_warm = duals is not None
         self.dual = 0.0
         self.relative_gap = np.inf
@@ -177,15 +177,14 @@ class SDCA:
         enough = stopping.tol / max(self.gap_correction * self.relative_gap, TINY)
         while phase.pays and not stopping.is_over(self.n_passes, self.clock.elapsed):
             # The direction of a pass that follows an extrapolation would be that of its correction.
-            before = remember(self.duals) if phase.n_passes % 2 else None
+            extrapolator = self.extrapolator if phase.n_passes % 2 else None
+            before = None if extrapolator is None else remember(self.duals)
             gain, n_visits = self.active_pass(phase.mean_gain)
             # Before the extrapolation, which the next pass has to smooth.
             phase.add(self.weights, gain, n_visits)
-            if before is not None:
+            if extrapolator is not None and before is not None:
                 with self.clock.timed("extrapolation"):
-                    self.dual += self.extrapolator.extrapolate(
-                        before, self.duals, self.state.weights
-                    )
+                    self.dual += extrapolator.extrapolate(before, self.duals, self.state.weights)
             if phase.expected_gap_factor <= enough:
                 return
 
