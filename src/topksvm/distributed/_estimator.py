@@ -198,7 +198,7 @@ class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
         like = X._meta if is_dask_frame(X) else np.empty((0, data.surveys[0].d))
         validate_data(local, like, skip_check_array=True)
         local.classes_, sums = labels_of(data.surveys)
-        C = self._weights_of_classes(local, sums)
+        C = self._weights_by_class(local, sums)
         homes, training = data.place(self.n_jobs), local._setup()
         setup = ShardSetup(
             token,
@@ -225,7 +225,7 @@ class DaskTopKLinearSVC(ClassifierMixin, BaseEstimator):
         self.local_, self.n_shards_, self.worker_bytes_ = local, shards.n_shards, worker_bytes
         return result
 
-    def _weights_of_classes(self, local: TopKLinearSVC, sums: Any) -> Any:
+    def _weights_by_class(self, local: TopKLinearSVC, sums: Any) -> Any:
         """Return ``C * class_weight``, given the sums of the sample weights by class."""
         classes, numbers = local.classes_, np.arange(sums.size)
         # Several times: a y in which every value occurs once is taken for a regression.
