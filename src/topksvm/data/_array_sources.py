@@ -216,7 +216,7 @@ def _offset_in_file(array: Any, owner: Any) -> int:
 
 def is_half(dtype: np.dtype) -> bool:
     """Return whether numbers are of 16 bits, to be widened."""
-    return dtype.name in ("float16", "bfloat16")
+    return dtype.name in ("float16", "bfloat16") and dtype.isnative
 
 
 def is_real(dtype: np.dtype) -> bool:

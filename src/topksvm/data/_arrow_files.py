@@ -32,6 +32,13 @@ class WatchedFile:
                 "it is until the fit or the prediction ends, and run it again."
             )
 
+    def folder_keys(self) -> set[str]:
+        """Return the names of the columns that stand for the folders of the file."""
+        expression = getattr(self.fragment, "partition_expression", None)
+        if expression is None:
+            return set()
+        return set(import_module("pyarrow.dataset").get_partition_keys(expression))
+
     def _identify(self) -> Identity | None:
         if self.place is None:
             return None

@@ -44,7 +44,9 @@ class ArrowSource:
             raise ValueError("X is an Arrow data set without files; it must have at least one.")
         schemas = [_schema(source) for source in sources]
         files = [source.name for source in sources]
+        folders = {key for source in sources for key in source.folder_keys()}
         self.columns = _common_columns(dataset.schema.names, schemas, files)
+        _check_columns(set(dataset.schema.names) - folders, self.columns, files[0])
         self.has_lists = _has_lists(self.columns, schemas, files)
         self.groups = [group for source in sources for group in _row_groups(source)]
         if not self.groups:
@@ -103,8 +105,10 @@ class ArrowSource:
 
     def _length_of_lists(self) -> int:
         group = self.groups[0]
-        chunk = next(chunk for chunk in self._table(group, 1).column(0).chunks if len(chunk))
-        (length,) = _lengths(chunk, Place(group.file, 0))
+        lists = self._table(group, 1).column(0)
+        if not len(lists):
+            raise ValueError(f"cannot read {group.file}: its first row group has no rows.")
+        (length,) = _lengths(next(c for c in lists.chunks if len(c)), Place(group.file, 0))
         if length == 0:
             Place(group.file, 0).complain(0, "is an empty list; there must be at least one feature")
         return int(length)
@@ -116,6 +120,7 @@ class ArrowSource:
                 table = group.fragment.to_table(columns=self.columns)
             else:
                 table = group.fragment.head(rows, columns=self.columns)
+            table.validate(full=True)  # Lists of a damaged file may begin anywhere in memory.
         group.source.check()
         return table
 
@@ -156,7 +161,7 @@ def _reading(file: str) -> Iterator[None]:
     pa = _arrow()
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, KeyError, UnicodeError, pa.ArrowException) as error:
         raise ValueError(f"cannot read {file}: {error}") from error
 
 
@@ -167,7 +172,9 @@ def _watched(fragment: Any) -> WatchedFile:
 
 def _schema(source: WatchedFile) -> Any:
     with _reading(source.name):
-        return source.fragment.physical_schema
+        schema = source.fragment.physical_schema
+        str(schema.names)  # A damaged name cannot be decoded.
+        return schema
 
 
 def _common_columns(wanted: list[str], schemas: list[Any], files: list[str]) -> list[str]:
@@ -186,6 +193,16 @@ def _common_columns(wanted: list[str], schemas: list[Any], files: list[str]) -> 
     if len(set(names)) < len(names):
         raise ValueError(f"{files[0]} has two columns of one name; rename one of them.")
     return names
+
+
+def _check_columns(wanted: set[str], found: list[str], file: str) -> None:
+    """Complain if the data set has a column that is in no file."""
+    missing = sorted(wanted - set(found))
+    if missing:
+        raise ValueError(
+            f"cannot read {file}: it has no column {missing[0]!r}, but the data set has. Open the "
+            "data set again, if the file is right."
+        )
 
 
 def _has_lists(columns: list[str], schemas: list[Any], files: list[str]) -> bool:
@@ -233,6 +250,8 @@ def _row_groups(source: WatchedFile) -> list[Group]:
         split = getattr(source.fragment, "split_by_row_group", None)
         parts = [source.fragment] if split is None else list(split())
         groups = [Group(part, rows, source) for part in parts if (rows := _count_rows(part))]
+        if sum(group.rows for group in groups) != _count_all_rows(source.fragment):
+            raise OSError("its row groups do not have as many rows as it says")
     source.check()
     # A chunk of a table in memory may be empty, a file must not.
     if not groups and source.place is not None:
@@ -244,6 +263,12 @@ def _count_rows(fragment: Any) -> int:
     groups = getattr(fragment, "row_groups", None)
     # A row group of a file counts the rows of the whole file.
     return int(fragment.count_rows() if groups is None else sum(g.num_rows for g in groups))
+
+
+def _count_all_rows(fragment: Any) -> int:
+    groups = getattr(fragment, "row_groups", None)
+    is_whole = groups is not None and len(groups) == fragment.metadata.num_row_groups
+    return int(fragment.metadata.num_rows) if is_whole else int(fragment.count_rows())
 
 
 def _some(names: list[str], most: int = 3) -> str:
