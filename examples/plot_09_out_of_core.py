@@ -76,7 +76,8 @@ for limit in (40, 25):
     name = f"from disk, limit {limit} MB"
     model = TopKLinearSVC(k=4, C=0.05, memory_limit=limit * 10**6, random_state=0)
     with MemoryWatch() as watches[name]:
-        models[name] = model.fit(shards, y_train, checkpoint=Path(folder.name) / name)
+        model.set_params(checkpoint=Path(folder.name) / name)
+        models[name] = model.fit(shards, y_train)
 for name, model in models.items():
     print(
         f"{name:24} top-1 {model.score(X_test, y_test):.1%}  "

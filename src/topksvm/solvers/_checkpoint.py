@@ -13,7 +13,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,9 @@ CURRENT, PREVIOUS = "checkpoint.topksvm", "previous.topksvm"
 
 Array = NDArray[Any]
 Kind = Literal["count", "finite", "number"]
+
+LARGEST_COUNT = 1 << 53
+"""More than any run can count to, and still exact as a float."""
 
 KINDS: dict[Kind, str] = {
     "count": "a whole number of at least 0",
@@ -107,8 +110,14 @@ class CheckpointFolder:
             with suppress(OSError):  # It only takes up room.
                 path.unlink(missing_ok=True)
 
-    def load(self) -> Snapshot | None:
-        """Return the last state that can be read, or None if there is none.
+    def load(self, use: Callable[[Snapshot], None] | None = None) -> Snapshot | None:
+        """Return the last state that can be read and used, or None if there is none.
+
+        Parameters
+        ----------
+        use : callable, optional
+            Called with a state that was read. Where it raises a `CheckpointError` the state is like
+            one that is damaged.
 
         Raises
         ------
@@ -127,6 +136,12 @@ class CheckpointFolder:
                 failures.append(error)
                 continue
             self._check_identity(path, identity)
+            try:
+                if use is not None:
+                    use(state)
+            except CheckpointError as error:
+                failures.append(CheckpointError(f"{path}: {error}"))
+                continue
             self.current_is_good = name == CURRENT
             if failures:
                 message = f"{failures[0]} The earlier checkpoint {path} is used instead."
@@ -327,7 +342,7 @@ def _is_kind(value: Any, kind: Kind) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     if kind == "count":
-        return isinstance(value, int) and value >= 0
+        return isinstance(value, int) and 0 <= value <= LARGEST_COUNT
     return math.isfinite(value) if kind == "finite" else not math.isnan(value)
 
 

@@ -6,8 +6,16 @@ import time
 from dataclasses import asdict
 from typing import Any, Protocol
 
+import numpy as np
+
 from topksvm._clock import Clock
-from topksvm.solvers._checkpoint import CheckpointError, CheckpointFolder, Snapshot, checked_numbers
+from topksvm.solvers._checkpoint import (
+    LARGEST_COUNT,
+    CheckpointError,
+    CheckpointFolder,
+    Snapshot,
+    checked_numbers,
+)
 from topksvm.solvers._result import Check
 
 CHECKPOINT_SECONDS = 60.0
@@ -43,17 +51,20 @@ class Checkpoints:
 
     def restore(self, solver: Resumable) -> list[Check]:
         """Restore the solver from the last checkpoint, if there is one; return the history."""
-        snapshot = self.folder.load()
-        if snapshot is None:
-            return []
-        elapsed = checked_numbers(snapshot, {"elapsed": "finite"})["elapsed"]
-        seconds = snapshot.facts.get("seconds")
-        names: Any = seconds if isinstance(seconds, dict) else {}
-        seconds = checked_numbers(Snapshot(names, {}), dict.fromkeys(names, "finite"))
-        history = _restored_history(snapshot.facts.get("history"))
-        solver.restore(snapshot)
-        solver.clock.set(elapsed)
-        solver.clock.seconds.update(seconds)
+        history: list[Check] = []
+
+        def use(snapshot: Snapshot) -> None:
+            elapsed = checked_numbers(snapshot, {"elapsed": "finite"})["elapsed"]
+            seconds = snapshot.facts.get("seconds")
+            names: Any = seconds if isinstance(seconds, dict) else {}
+            seconds = checked_numbers(Snapshot(names, {}), dict.fromkeys(names, "finite"))
+            restored = _restored_history(snapshot.facts.get("history"))
+            solver.restore(snapshot)
+            solver.clock.set(elapsed)
+            solver.clock.seconds.update(seconds)
+            history[:] = restored
+
+        self.folder.load(use)
         return history
 
     def save_if_due(self, solver: Resumable, history: list[Check]) -> None:
@@ -75,17 +86,21 @@ class Checkpoints:
 
 def _restored_history(checks: Any) -> list[Check]:
     try:
-        return [
-            Check(
-                int(check["epoch"]),
-                float(check["seconds"]),
-                float(check["primal"]),
-                float(check["dual"]),
-                float(check["gap"]),
-            )
-            for check in checks
-        ]
+        history = [_restored_check(check) for check in checks]
     except (TypeError, ValueError, KeyError, OverflowError):
         raise CheckpointError(
-            "The checkpoint is damaged: history. Delete it to start anew."
+            "the checkpoint is damaged: its history. Delete it to start anew."
         ) from None
+    return history
+
+
+def _restored_check(fields: Any) -> Check:
+    epoch = int(fields["epoch"])
+    seconds, primal, dual, gap = (
+        float(fields[name]) for name in ("seconds", "primal", "dual", "gap")
+    )
+    if not (0 <= epoch <= LARGEST_COUNT and np.isfinite([seconds, primal, dual, gap]).all()):
+        raise ValueError("a number that is not finite")
+    if gap != primal - dual or gap < 0.0:
+        raise ValueError("a gap that is not that of its bounds")
+    return Check(epoch, seconds, primal, dual, gap)

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from topksvm._interrupts import raise_if_stopped_again
 from topksvm.data import Examples, StreamedProblem, Window
-from topksvm.solvers._certificate import BLOCK_ENTRIES, Certificate, certificate_threads
+from topksvm.solvers._certificate import (
+    BLOCK_ENTRIES,
+    Certificate,
+    certificate_threads,
+    make_duals_feasible,
+)
 from topksvm.solvers._checkpoint import (
     CheckpointError,
     Kind,
@@ -26,7 +31,7 @@ from topksvm.solvers._checkpoint import (
     checked_arrays,
     checked_numbers,
 )
-from topksvm.solvers._duals import Duals, with_room
+from topksvm.solvers._duals import Duals, snapshot, with_room
 from topksvm.solvers._engine import Engine
 from topksvm.solvers._run import Estimate, Stopping
 from topksvm.solvers._sdca import SDCA, SDCAOptions
@@ -51,6 +56,10 @@ MAX_ACTIVE = 5
 WORTHWHILE = 0.3
 """Share of the gain of the pass before below which an active pass was the last on a window: a pass
 over the next window gains more."""
+
+LARGEST_SCORE = 2.0**-8
+"""Share of the largest number of a precision that a score of restored weights may be, at most: sums
+of scores and changes of the duals stay finite."""
 
 AVERAGE_FACTOR = 0.4
 """The gap of the average over the windows against the one that the pass estimates, about."""
@@ -231,42 +240,37 @@ class StreamedSDCA:
             "count": state.duals.count,
             "classes": state.duals.classes[:used],
             "values": state.duals.values[:used],
-            "candidates": state.candidates.classes,
-            "idle": state.candidates.idle,
             "sums": state.sums,
             "total": self.total,
         }
         return Snapshot({**facts, "windows_done": self.windows_done}, arrays)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, saved: Snapshot) -> None:
         """Resume from a snapshot of the same problem; complain about one that cannot be its own."""
         whole, state = self.whole, self.whole.state
-        facts = checked_numbers(snapshot, FACTS)
+        facts = checked_numbers(saved, FACTS)
         n, shape = self.problem.n, whole.weights.shape
         arrays = checked_arrays(
-            snapshot,
+            saved,
             {
                 "weights": (whole.weights.dtype, shape),
                 "start": (np.int64, (n,)),
                 "count": (np.int32, (n,)),
                 "classes": (np.int32, (None,)),
                 "values": (np.float64, (None,)),
-                "candidates": (np.int32, state.candidates.classes.shape),
-                "idle": (np.bool_, (n,)),
                 "sums": (np.float64, (2,)),
                 "total": (np.float64, shape),
             },
         )
-        classes = arrays["candidates"]
-        if classes.size and not 0 <= classes.min() <= classes.max() < self.problem.m:
-            raise CheckpointError("The checkpoint is damaged: candidates. Delete it to start anew.")
+        # Candidates are none of it: the full pass over a window finds them before they are used.
+        self._check_numbers(arrays)
         duals = self._restored_duals(arrays)
+        if facts["windows_done"] > len(self.problem.reader.pieces):
+            raise _damaged("more windows than there are rows for")
         self.windows_done = facts.pop("windows_done")
         for name, value in facts.items():
             setattr(whole, name, value)
         whole.weights[...] = arrays["weights"]
-        state.candidates.classes[...] = classes
-        state.candidates.idle[...] = arrays["idle"]
         state.sums[...] = arrays["sums"]
         self.total[...] = arrays["total"]
         whole.state = state._replace(duals=duals)
@@ -274,14 +278,29 @@ class StreamedSDCA:
     def _restored_duals(self, arrays: dict[str, NDArray[Any]]) -> Duals:
         used, room = arrays["classes"].size, self.engine.room
         if arrays["values"].size != used:
-            raise CheckpointError("The checkpoint is damaged: values. Delete it to start anew.")
+            raise _damaged("values")
         classes, values = np.empty(used + room, np.int32), np.empty(used + room)
         classes[:used], values[:used] = arrays["classes"], arrays["values"]
         duals = Duals(arrays["start"], arrays["count"], classes, values, np.array([used]))
         try:
             check_structure(duals, self.problem.n, self.problem.m, self.problem.examples.labels)
-        except ValueError as error:
-            raise CheckpointError(
-                f"The checkpoint is damaged: {error}. Delete it to start anew."
-            ) from None
+            # A copy, as the duals resume as they were, with rounding that certificates remove.
+            make_duals_feasible(self.whole.loss, self.problem.examples, snapshot(duals))
+        except (ValueError, RuntimeError) as error:
+            raise _damaged(str(error).split(". ")[0]) from None
         return duals
+
+    def _check_numbers(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Complain about weights that a score could overflow with, and sums that are none."""
+        most = float(np.finfo(self.whole.weights.dtype).max)
+        longest = float(np.sqrt(self.problem.examples.norms.max(initial=1.0)))
+        for name in ("weights", "total"):
+            largest = float(np.abs(arrays[name]).max(initial=0.0))
+            if not largest * np.sqrt(self.problem.d) * longest < LARGEST_SCORE * most:
+                raise _damaged(f"{name} that are not finite, or too large")
+        if not np.isfinite(arrays["sums"]).all():
+            raise _damaged("sums that are not finite")
+
+
+def _damaged(what: str) -> CheckpointError:
+    return CheckpointError(f"the checkpoint is damaged: {what}. Delete it to start anew.")
