@@ -99,6 +99,7 @@ def test_ctrl_c_in_the_last_training_saves_the_model(table, tmp_path, capsys, mo
     def interrupted(self, *args):
         real(self, *args)
         self.status_ = "interrupted"
+        self.set_params(tol=1e-12)  # An interrupted fit whose gap is within tol is a solved one.
         return self
 
     monkeypatch.setattr(TopKLinearSVC, "fit", interrupted)
@@ -113,7 +114,7 @@ def test_ctrl_c_in_the_search_leaves_nothing(table, tmp_path, capsys, monkeypatc
     def interrupted(*_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("topksvm.estimators._linear_cv.extend_all", interrupted)
+    monkeypatch.setattr("topksvm.estimators._linear_cv.Search.extend", interrupted)
     arguments = ["cv", table, "-k", 2, "-o", tmp_path / "m.safetensors"]
     assert main([str(a) for a in arguments]) == 130
     assert capsys.readouterr().err == "topksvm: interrupted\n"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from topksvm.cli._options import add_command
+from topksvm.cli._output import check_writable
 from topksvm.cli._warmup import compile_kernels
 
 _METHODS = {
@@ -43,6 +44,7 @@ def run(options: argparse.Namespace) -> None:
 
     print("Quick, Draw!: 24,150 sketches of 345 things to train on, 6,900 to test with.")
     print("Often nobody can tell from one guess; so how good are the best 5, the best 10?\n")
+    check_writable(options.out, "--out")
     compile_kernels(("topk_hinge_alpha", "softmax"), ("float32",))
     source = Source(load_quickdraw, (("features", "hog"),))
     values = tuple((name, (C,)) for name, C in _METHODS.items())

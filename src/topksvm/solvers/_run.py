@@ -104,6 +104,12 @@ class Estimate:
         What else the history should say about it.
     is_stuck : bool
         Whether further updates would find nothing better.
+
+    Examples
+    --------
+    >>> from topksvm.solvers import Estimate
+    >>> Estimate(relative_gap=0.02).should_certify
+    False
     """
 
     relative_gap: float
@@ -161,6 +167,15 @@ class Run:
         ``KeyboardInterrupt`` with the model so far, any other is passed on.
     checkpoints : Checkpoints, optional
         Where to keep the state.
+
+    Examples
+    --------
+    The guide for contributors has :ref:`a solver in one file <add-a-solver>`.
+
+    >>> from topksvm.solvers import Run, Stopping
+    >>> run = Run(solver=None, stopping=Stopping(tol=1e-2))
+    >>> run.history
+    []
     """
 
     def __init__(
