@@ -42,7 +42,7 @@ def fit(X, tol, n=None):
         return TopKSVC(k=3, C=100.0, **kind).fit(X[:1500], y[:n][:1500])
     if what == "cv":
         return TopKLinearSVCCV(ks=(3,), Cs=[0.1, 100.0], **kind).fit(X, y[:n])
-    return topksvm.path(X, y[:n], "topk_hinge_alpha", [0.01, 1.0, 100.0], tol=tol, k=3, seed=0)
+    return topksvm.path(X, y[:n], "topk_hinge_alpha", [0.01, 1.0, 100.0, 1e3, 1e4], tol=tol, k=3, seed=0)
 
 fit(X[:300], 0.5, 300)  # Compiles.
 
@@ -86,8 +86,10 @@ if outcome == "model":
     if what == "path":
         claims = [(r.certificate, of_weights(r.weights, X, C)) for C, r in found]
     elif what == "kernel":
-        at_support = found.decision_function(found.support_vectors_).astype(np.float64)
-        square = float(np.vdot(found.dual_coef_.T, at_support))
+        square = 0.0
+        if len(found.support_):  # Without any there was no time for a step.
+            at_support = found.decision_function(found.support_vectors_).astype(np.float64)
+            square = float(np.vdot(found.dual_coef_.T, at_support))
         scores = found.decision_function(X[:1500]).astype(np.float64)
         claims = [(found.certificate_, objective(square, scores, 100.0))]
     else:
@@ -127,7 +129,7 @@ def test_interrupted_fits(what, delays):
         assert outcome in ("model", "KeyboardInterrupt")
     elif delays == [0.4]:
         assert outcome == "model"
-        assert n_points < 3
+        assert n_points < 5
 
 
 def test_work_stops_at_a_safe_place():
