@@ -42,7 +42,8 @@ def fit(X, tol, n=None):
         return TopKSVC(k=3, C=100.0, **kind).fit(X[:1500], y[:n][:1500])
     if what == "cv":
         return TopKLinearSVCCV(ks=(3,), Cs=[0.1, 100.0], **kind).fit(X, y[:n])
-    return topksvm.path(X, y[:n], "topk_hinge_alpha", [0.01, 1.0, 100.0, 1e3, 1e4], tol=tol, k=3, seed=0)
+    Cs = [0.01, 1.0, 100.0, 1e3, 1e4]
+    return topksvm.path(X, y[:n], "topk_hinge_alpha", Cs, tol=tol, k=3, seed=0)
 
 fit(X[:300], 0.5, 300)  # Compiles.
 

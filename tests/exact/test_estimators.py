@@ -16,7 +16,7 @@ from topksvm import TopKLinearSVC
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", ["topk_hinge_alpha", "topk_hinge_beta", "topk_hinge_full"])
 def test_the_gap_is_that_of_the_stored_model(loss, dtype):
-    """The intercepts were rounded after the proof, in float32 off by half a per cent of the value."""
+    """The intercepts were rounded after the proof, which in float32 was off by half a per cent."""
     rng = np.random.default_rng(0)
     n_solved = 0
     for _ in range(60):

@@ -283,7 +283,9 @@ class TopKSVC(TopKClassifier):
             accept_sparse=self._accepted_formats,
             dtype=[np.float64, np.float32],
         )
-        n, n_support = X.shape[0], max(self.support_.size, 1)
+        n, n_support = X.shape[0], self.support_.size
+        if n_support == 0:  # After an interrupt before the first step.
+            return np.zeros((n, self.classes_.size), self.dual_coef_.dtype)
         height = max(1, BLOCK_ENTRIES // n_support)
         parts = [
             self._kernel_with_support(X[start : start + height]) @ self.dual_coef_.T
