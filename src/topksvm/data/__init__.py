@@ -26,7 +26,6 @@ from topksvm.data._kernel_problem import (
 from topksvm.data._problem import (
     Examples as Examples,
     Problem,
-    intercepts as intercepts,
     make_problem,
 )
 from topksvm.data._rows import (

@@ -80,19 +80,6 @@ class Problem:
         """The shape of the weights in the layout of the rows."""
         return (self.d, self.m) if self.is_sparse else (self.m, self.d)
 
-    def as_stored(self, weights: Floats) -> Floats:
-        """Return weights in the layout of the rows in float64, as a model has them.
-
-        A model stores its intercepts, the weights of the constant feature times its value, rounded
-        to the precision of the weights.
-        """
-        wide = weights.astype(np.float64)
-        if self.rows.bias not in (0.0, 1.0):
-            last = (-1,) if self.is_sparse else (slice(None), -1)
-            stored = intercepts(weights[last], self.rows.bias)
-            wide[last] = stored.astype(np.float64) / self.rows.bias
-        return wide
-
     def pieces(self, duals: Any) -> Iterator[tuple[Any, Examples, Any]]:
         """Yield rows with what belongs to them, piece by piece; here there is but one."""
         yield self.rows, self.examples, duals
@@ -100,11 +87,6 @@ class Problem:
     def coefficients(self, weights: Floats) -> Floats:
         """Return the weights as ``(m, d)``."""
         return np.ascontiguousarray(weights.T) if self.is_sparse else weights
-
-
-def intercepts(weights: Floats, bias: float) -> Floats:
-    """Return what a model adds to its scores, given the weights of the constant feature."""
-    return weights * weights.dtype.type(bias)
 
 
 def make_problem(

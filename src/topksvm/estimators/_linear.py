@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from topksvm.data import intercepts, is_streamed
+from topksvm.data import is_streamed
 from topksvm.estimators._base import LinearClassifier
 from topksvm.estimators._parameters import CONSTRAINTS, documented
 from topksvm.estimators._persistence import load_model, save_model
@@ -205,7 +205,7 @@ class TopKLinearSVC(LinearClassifier, TopKClassifier):
         d = self.n_features_in_
         self.coef_ = np.ascontiguousarray(result.weights[:, :d])
         if self.fit_intercept:
-            self.intercept_ = intercepts(result.weights[:, d], float(self.intercept_scaling))
+            self.intercept_ = result.weights[:, d] * self.coef_.dtype.type(self.intercept_scaling)
         else:
             self.intercept_ = np.zeros(self.classes_.size, self.coef_.dtype)
         self._store_outcome(result)

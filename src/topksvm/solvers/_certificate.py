@@ -209,7 +209,7 @@ def judge(
     rebuilt: Floats | None = None,
 ) -> tuple[Bound, int]:
     """Return a bound on the primal objective, and which of `scales` times the weights is best."""
-    wide = problem.as_stored(weights)
+    wide = weights.astype(np.float64)
     largest, square = largest_norm(wide, 0 if problem.is_sparse else 1)
     slack = slack_of_margins(problem.d, problem.m, largest)
     losses = sums_of_losses(loss, problem, duals, wide, scales, slack, rebuilt)

@@ -128,8 +128,7 @@ class Objective:
         Certificate
             What is proven about them.
         """
-        wide = self._in_layout(self.problem.as_stored(self._in_layout(weights)))
-        size = size_of(self.problem)
+        wide, size = weights.astype(np.float64), size_of(self.problem)
         largest, square = largest_norm(wide, 1)
         slack = slack_of_margins(size.d, size.m, largest)
         sums, loss_gradient = self._sweep(wide, slack)
